@@ -1,0 +1,24 @@
+"""The pytest plugin: loaded by its entry point wherever headrace is installed; costs nothing until it is used."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+__all__ = ["kafka_bootstrap_servers"]
+
+
+@pytest.fixture(scope="session")
+def kafka_bootstrap_servers() -> Iterator[str]:
+    """The `bootstrap.servers` of a real broker: an embedded one for this session.
+
+    `HEADRACE_TEST_BOOTSTRAP` names an existing broker to use in its place. Topics stay until the session ends, so
+    a test takes names of its own.
+    """
+    if existing := os.environ.get("HEADRACE_TEST_BOOTSTRAP"):
+        yield existing
+        return
+    from headrace.testing.kafka import EmbeddedKafka  # noqa: PLC0415 - a plugin must not slow down other people's tests
+
+    with EmbeddedKafka() as kafka:
+        yield kafka.bootstrap_servers

@@ -1,0 +1,92 @@
+"""Programs that tests and demos start, and that are gone when they are: servers, brokers, clusters."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import attrs
+
+__all__ = ["GuardedProcess", "free_port"]
+
+GUARD = Path(__file__).with_name("guard.py")
+
+
+def free_port() -> int:
+    """A loopback port that was free a moment ago; somebody else may take it before you do, so be ready to retry."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@attrs.define
+class GuardedProcess:
+    """A program under a guard: it ends with `stop`, with the `with` block, and with this process, however that ends.
+
+    Its output goes to the file `log`. `remove_at_end` names folders that go when the program has gone.
+    """
+
+    argv: Sequence[str | Path] = attrs.field(kw_only=True)
+    log: Path = attrs.field(kw_only=True)
+    env: Mapping[str, str] | None = attrs.field(default=None, kw_only=True)
+    remove_at_end: Sequence[Path] = attrs.field(default=(), kw_only=True)
+    pid: int = attrs.field(default=0, init=False)
+    _guard: "subprocess.Popen[bytes]" = attrs.field(init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        removals = [part for folder in self.remove_at_end for part in ("--remove", str(folder))]
+        with self.log.open("ab") as output:
+            self._guard = subprocess.Popen(
+                [sys.executable, "-I", "-S", GUARD, *removals, "--", *self.argv],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                env=self.env,
+                start_new_session=True,
+            )
+        assert self._guard.stdout is not None  # noqa: S101 - asked for three lines above
+        with self._guard.stdout as answer:
+            self.pid = int(answer.readline() or 0)
+        if not self.pid:
+            self.stop()
+            raise OSError(f"{self.argv[0]} could not be started: {self.tail()}")
+
+    @property
+    def returncode(self) -> int | None:
+        """The program's exit code (128 + signal where one ended it), or None while it runs."""
+        return self._guard.poll()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the program and to nothing else."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """`kill -9`: no shutdown hook runs; returns when the program has gone."""
+        self.signal(signal.SIGKILL)
+        self._guard.wait()
+
+    def stop(self) -> None:
+        """End the program in an orderly way, by force after ten seconds; returns when it has gone."""
+        assert self._guard.stdin is not None  # noqa: S101 - a pipe since the constructor
+        self._guard.stdin.close()
+        self._guard.wait()
+
+    def tail(self, lines: int = 5) -> str:
+        """The last lines that the program wrote."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()

@@ -1,0 +1,30 @@
+"""Where Headrace keeps what it fetches or makes once per user."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["cache_folder", "locked"]
+
+
+def cache_folder() -> Path:
+    """The user's cache folder for Headrace, made if it is missing.
+
+    `HEADRACE_CACHE` names another one; else the XDG rule holds (`$XDG_CACHE_HOME`, or `~/.cache`). Nothing in it
+    is needed: whatever is deleted there is fetched or made again.
+    """
+    named = os.environ.get("HEADRACE_CACHE")
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = Path(named) if named else base / "headrace"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock file `path` against other processes of this machine; it is left behind, empty."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
