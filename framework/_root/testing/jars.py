@@ -59,8 +59,8 @@ def read_jar_list(path: Path) -> list[Jar]:
     return [Jar(*re.split(r"[: ]", line)) for line in lines if line and not line.startswith("#")]
 
 
-def fetch_jars(jars: Sequence[Jar], *, name: str) -> Path:
-    """The folder that holds `jars`, under `name` in the user's cache; what is missing there is fetched first.
+def fetch_jars(jars: Sequence[Jar], *, name: str) -> list[Path]:
+    """Where `jars` lie, under `name` in the user's cache; what is missing or broken there is fetched first.
 
     Raises `DownloadError` with what was tried, `DiskFullError` where there is no room.
     """
@@ -70,10 +70,12 @@ def fetch_jars(jars: Sequence[Jar], *, name: str) -> Path:
         missing = [jar for jar in jars if not jar.is_intact(folder)]
         if missing:
             _fetch(missing, folder)
-    return folder
+    return [folder / jar.file_name for jar in jars]
 
 
 def _fetch(jars: Sequence[Jar], folder: Path) -> None:
+    for left_by_a_killed_one in folder.glob(".fetching-*"):
+        shutil.rmtree(left_by_a_killed_one, ignore_errors=True)
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as work:
             _run_ivy(jars, Path(work))
@@ -117,7 +119,7 @@ def _run_ivy(jars: Iterable[Jar], work: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     if answer.returncode or "UNRESOLVED DEPENDENCIES" in answer.stdout:
         raise DownloadError(
-            f"the broker's jars could not be fetched with Ivy from {_repository_for_people()}: "
+            f"the jars could not be fetched with Ivy from {_repository_for_people()}: "
             f"{_first_reason(answer.stdout + answer.stderr)}; name another repository of Maven's layout in "
             f"{REPOSITORY_VARIABLE}, or use a broker of your own (HEADRACE_TEST_BOOTSTRAP=host:port)"
         )
@@ -143,7 +145,7 @@ def _ivy_jar() -> Path:
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise DownloadError(
-            "the broker's jars are fetched by the Ivy that comes with pyspark, and pyspark is not installed: "
+            "jars are fetched by the Ivy that comes with pyspark, and pyspark is not installed: "
             "pip install 'headrace[spark]', or use a broker of your own (HEADRACE_TEST_BOOTSTRAP=host:port)"
         )
     return next((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
@@ -156,7 +158,10 @@ def _ivy_settings() -> str:
     return f"""<ivysettings>
   <settings defaultResolver="repository"/>
   <property name="ivy.checksums" value=""/>
-  <resolvers><ibiblio name="repository" m2compatible="true" usepoms="false"{root}/></resolvers>
+  <timeout-constraints><timeout-constraint name="patient" connectionTimeout="20000" readTimeout="60000"/>
+  </timeout-constraints>
+  <resolvers><ibiblio name="repository" m2compatible="true" usepoms="false" timeoutConstraint="patient"{root}/>
+  </resolvers>
 </ivysettings>
 """
 

@@ -1,13 +1,17 @@
 """Apache Kafka's own broker, embedded: one node, KRaft, loopback only."""
 
+import fcntl
+import os
+import re
+import secrets
+import shlex
 import shutil
 import socket
-import subprocess
 import tempfile
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,8 +26,10 @@ from headrace.testing.processes import GuardedProcess, free_port
 __all__ = ["EmbeddedKafka"]
 
 JAR_LIST = Path(__file__).with_name("kafka-jars.txt")
+PROPERTIES = "server.properties"
 ROOM_NEEDED = 256 * 1024 * 1024
 READY_WITHIN_S = 60.0
+ANSWER_WITHIN_S = 5.0
 ATTEMPTS = 5
 
 LOGGING = """\
@@ -43,7 +49,9 @@ class EmbeddedKafka:
     Started by `start` or a `with` block, which return when it takes its first produce; ended by `stop`, by the end
     of the block, and by the end of this process in whatever way. It listens on `port`, or on a free one, of
     127.0.0.1 only. Its data lies in the folder `data`, which stays and can be started again, or else in a temporary
-    one, which goes with the broker. `properties` are added to the broker's own and win over them.
+    one, which goes with the broker. A broker that is started again without a `port` takes the one it had, if that is
+    still free: a transaction that a `kill -9` left half committed waits for the node at its old address. `properties`
+    are added to the broker's own and win over them.
 
     Not promised: speed (256 MB of heap unless `heap` says otherwise, the quick compiler only) and safety of data
     against a power cut.
@@ -71,18 +79,18 @@ class EmbeddedKafka:
 
     def start(self) -> Self:
         """Start the broker and wait until it is ready."""
-        if self.port:
-            _refuse_taken(self.port)
         jars = fetch_jars(read_jar_list(JAR_LIST), name="kafka")
         for attempt in range(ATTEMPTS):
-            folder = self.data or Path(tempfile.mkdtemp(prefix="headrace-kafka-"))
+            if self.port:
+                _refuse_taken(self.port)
             try:
-                self._launch(folder, jars)
+                self._launch(jars)
                 self._await_ready()
             except PortInUseError:
                 # Somebody took a free port between our look and the broker's bind: look again.
+                self.process.kill()
                 self.stop()
-                if self.port or attempt == ATTEMPTS - 1:
+                if attempt == ATTEMPTS - 1:
                     raise
             except BaseException:
                 self.stop()
@@ -97,6 +105,24 @@ class EmbeddedKafka:
             self._process.stop()
             self._process = None
 
+    def refuse_dead(self) -> None:
+        """Raise what ended the broker, or keeps it from running, if something does: for those who wait meanwhile."""
+        said = self.process.output()
+        # A broker that lost its port to somebody else takes a minute to give up.
+        if "Address already in use" in said:
+            raise PortInUseError(
+                f"port {self._running_port} belongs to somebody else: choose another, or 0 for a free one"
+            )
+        if self.process.returncode is None:
+            return
+        if "No space left on device" in said:
+            raise _disk_full(self.process.log.parent)
+        if "Failed to acquire lock on file .lock" in said:
+            raise _data_in_use(self.process.log.parent)
+        raise BrokerStartError(
+            f"the broker ended with exit code {self.process.returncode}; its last words: {_last_words(said)}"
+        )
+
     def __enter__(self) -> Self:
         return self.start()
 
@@ -105,75 +131,75 @@ class EmbeddedKafka:
     ) -> None:
         self.stop()
 
-    def _launch(self, folder: Path, jars: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        _refuse_full(folder)
-        self._running_port = self.port or free_port()
-        properties = folder / "server.properties"
-        logging = folder / "log4j2.properties"
-        log = folder / "broker.log"
-        properties.write_text(_as_properties({**_settings(folder, self._running_port), **self.properties}))
-        logging.write_text(LOGGING)
-        log.write_bytes(b"")
-        java: list[str | Path] = [
-            find_java().executable,
-            "-XX:TieredStopAtLevel=1",
-            "-XX:+UseSerialGC",
-            "-cp",
-            f"{jars}/*",
-        ]
-        self.cluster_id = _cluster_id_of(folder) or _format(folder, java, properties, log)
-        self._process = GuardedProcess(
-            argv=[
-                *java,
-                f"-Xmx{self.heap}",
-                f"-Dlog4j2.configurationFile={logging}",
-                "kafka.Kafka",
-                properties,
-            ],
-            log=log,
-            remove_at_end=[] if self.data else [folder],
-        )
+    def _launch(self, jars: Sequence[Path]) -> None:
+        folder = self.data or Path(tempfile.gettempdir()) / f"headrace-kafka-{secrets.token_hex(4)}"
+        try:
+            self._prepare(folder)
+            _refuse_full(folder)
+            self._running_port = self.port or _former_port(folder) or free_port()
+            settings = {**_settings(folder, self._running_port), **self.properties}
+            (folder / PROPERTIES).write_text(_as_properties(settings))
+            (folder / "log4j2.properties").write_text(LOGGING)
+            (folder / "broker.log").write_bytes(b"")
+            formatted = _cluster_id_of(folder)
+            self.cluster_id = formatted or _new_cluster_id()
+            self._process = GuardedProcess(
+                argv=["/bin/sh", "-c", self._commands(folder, jars, to_format=not formatted)],
+                log=folder / "broker.log",
+                remove_at_end=[] if self.data else [folder],
+            )
+        except BaseException:
+            if not self.data:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    def _prepare(self, folder: Path) -> None:
+        if self.data is None:
+            folder.mkdir(mode=0o700)
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            _refuse_shared(folder)
+
+    def _commands(self, folder: Path, jars: Sequence[Path], *, to_format: bool) -> str:
+        """Both programs for one guard, so that whatever ends us in between leaves nothing behind either."""
+        properties = str(folder / PROPERTIES)
+        java = [str(find_java().executable), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+        java += ["-cp", os.pathsep.join(map(str, jars))]
+        run = [*java, f"-Xmx{self.heap}", f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"]
+        run += ["kafka.Kafka", properties]
+        if not to_format:
+            return f"exec {shlex.join(run)}"
+        tool = [*java, "kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", properties]
+        return f"{shlex.join(tool)} && exec {shlex.join(run)}"
 
     def _await_ready(self) -> None:
         deadline = time.monotonic() + READY_WITHIN_S
-        while not _answers(self._running_port):
+        while not self._is_there():
             self.refuse_dead()
             if time.monotonic() > deadline:
                 raise BrokerStartError(
                     f"the broker did not answer on port {self._running_port} within {READY_WITHIN_S:.0f} s; "
-                    f"its last words: {self.process.tail()}"
+                    f"its last words: {_last_words(self.process.output())}"
                 )
             time.sleep(0.05)
-        self._refuse_stranger()
 
-    def refuse_dead(self) -> None:
-        if self.process.returncode is None:
-            return
-        said = self.process.log.read_text(errors="replace")
-        if "Address already in use" in said:
-            raise PortInUseError(
-                f"port {self._running_port} belongs to somebody else: choose another, or 0 for a free one"
-            )
-        if "No space left on device" in said:
-            raise _disk_full(self.process.log.parent)
-        if "Failed to acquire lock on file .lock" in said:
-            raise BrokerStartError(
-                f"another broker is running on the data in {self.process.log.parent}: stop it, or name another folder"
-            )
-        raise BrokerStartError(f"the broker ended with {self.process.returncode}: {self.process.tail()}")
-
-    def _refuse_stranger(self) -> None:
+    def _is_there(self) -> bool:
         """That a port answers is not enough: it may be somebody else's broker that took it first."""
-        from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - heavy, and not needed until here
+        if not _answers(self._running_port):
+            return False
+        from confluent_kafka import KafkaException  # noqa: PLC0415 - heavy, and not needed until here
+        from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - as above
 
-        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "reconnect.backoff.ms": 10})
-        found = admin.list_topics(timeout=READY_WITHIN_S).cluster_id
-        self.refuse_dead()
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "reconnect.backoff.ms": 10, "log_level": 2})
+        try:
+            found = str(admin.list_topics(timeout=ANSWER_WITHIN_S).cluster_id)
+        except KafkaException:
+            return False
         if found != self.cluster_id:
             raise PortInUseError(
                 f"port {self._running_port} was taken by the Kafka cluster {found}: choose another, or 0 for a free one"
             )
+        return True
 
 
 def _settings(folder: Path, port: int) -> dict[str, str]:
@@ -200,7 +226,14 @@ def _settings(folder: Path, port: int) -> dict[str, str]:
 
 
 def _as_properties(settings: Mapping[str, str]) -> str:
-    return "".join(f"{key}={value}\n".replace("\\", "\\\\") for key, value in settings.items())
+    """Java's properties file, which is Latin-1: what lies beyond ASCII is written as UTF-16 escapes."""
+    lines = "".join(f"{key}={value}\n" for key, value in settings.items()).replace("\\", "\\\\")
+    return "".join(sign if sign.isascii() else _escaped(sign) for sign in lines)
+
+
+def _escaped(sign: str) -> str:
+    units = sign.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def _cluster_id_of(folder: Path) -> str | None:
@@ -212,18 +245,26 @@ def _cluster_id_of(folder: Path) -> str | None:
     return next((line.partition("=")[2] for line in lines if line.startswith("cluster.id=")), None)
 
 
-def _format(folder: Path, java: list[str | Path], properties: Path, log: Path) -> str:
+def _former_port(folder: Path) -> int | None:
+    """The port of this folder's last broker, where there was one and nobody else has it now."""
+    try:
+        found = re.search(r"^listeners=PLAINTEXT://127\.0\.0\.1:(\d+)", (folder / PROPERTIES).read_text(), re.MULTILINE)
+    except FileNotFoundError:
+        return None
+    return int(found[1]) if found and _why_taken(int(found[1])) is None else None
+
+
+def _new_cluster_id() -> str:
     cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-    if cluster_id.startswith("-"):
-        return _format(folder, java, properties, log)  # the tool would take it for an option
-    tool = [*java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", properties]
-    answer = subprocess.run(tool, capture_output=True, text=True, errors="replace", check=False)
-    if answer.returncode:
-        log.write_text(answer.stdout + answer.stderr)
-        if "No space left on device" in answer.stdout + answer.stderr:
-            raise _disk_full(folder)
-        raise BrokerStartError(f"the data folder {folder} could not be prepared: {answer.stderr.strip()[-500:]}")
-    return cluster_id
+    # One that begins with a dash would be an option to the tool that formats the folder.
+    return _new_cluster_id() if cluster_id.startswith("-") else cluster_id
+
+
+def _last_words(said: str) -> str:
+    """The end of a log in one line, without the places in other people's code that a stack trace lists."""
+    lines = [line.strip() for line in said.splitlines()]
+    telling = [line for line in lines if line and not re.match(r"at \S+\(|\.\.\. \d+ more", line)]
+    return " | ".join(telling[-3:]) or "none"
 
 
 def _answers(port: int) -> bool:
@@ -232,20 +273,42 @@ def _answers(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _refuse_taken(port: int) -> None:
+def _why_taken(port: int) -> OSError | None:
+    """Nothing if the port is free, else why it cannot be listened on."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            raise PortInUseError(
-                f"port {port} cannot be had ({error.strerror}): choose another, or 0 for a free one"
-            ) from error
+            return error
+    return None
+
+
+def _refuse_taken(port: int) -> None:
+    if error := _why_taken(port):
+        raise PortInUseError(
+            f"port {port} cannot be had ({error.strerror}): choose another, or 0 for a free one"
+        ) from error
+
+
+def _refuse_shared(folder: Path) -> None:
+    """The broker that runs on a folder holds a lock in it; to ask first leaves that one's files alone."""
+    try:
+        with (folder / "logs" / ".lock").open("r+b") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return
+    except BlockingIOError as error:
+        raise _data_in_use(folder) from error
 
 
 def _refuse_full(folder: Path) -> None:
     if shutil.disk_usage(folder).free < ROOM_NEEDED:
         raise _disk_full(folder)
+
+
+def _data_in_use(folder: Path) -> BrokerStartError:
+    return BrokerStartError(f"another broker is running on the data in {folder}: stop it, or name another folder")
 
 
 def _disk_full(folder: Path) -> DiskFullError:

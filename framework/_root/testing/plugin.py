@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-__all__ = ["kafka_bootstrap_servers"]
+__all__ = ["kafka_bootstrap_servers", "s3_endpoint"]
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +22,19 @@ def kafka_bootstrap_servers() -> Iterator[str]:
 
     with EmbeddedKafka() as kafka:
         yield kafka.bootstrap_servers
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """The endpoint of an S3 server: an embedded one for this session, that takes any key pair.
+
+    `HEADRACE_TEST_S3_ENDPOINT` names an existing one to use in its place. Buckets stay until the session ends, so a
+    test takes names of its own.
+    """
+    if existing := os.environ.get("HEADRACE_TEST_S3_ENDPOINT"):
+        yield existing
+        return
+    from headrace.testing.s3 import EmbeddedS3  # noqa: PLC0415 - a plugin must not slow down other people's tests
+
+    with EmbeddedS3() as s3:
+        yield s3.endpoint

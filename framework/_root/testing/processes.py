@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +17,7 @@ import attrs
 __all__ = ["GuardedProcess", "free_port"]
 
 GUARD = Path(__file__).with_name("guard.py")
+MUCH_OUTPUT = 1024 * 1024
 
 
 def free_port() -> int:
@@ -30,7 +32,8 @@ def free_port() -> int:
 class GuardedProcess:
     """A program under a guard: it ends with `stop`, with the `with` block, and with this process, however that ends.
 
-    Its output goes to the file `log`. `remove_at_end` names folders that go when the program has gone.
+    Its output goes to the file `log`, which may lie in one of the folders that `remove_at_end` names: they go when
+    the program has gone, and what it said can still be asked for.
     """
 
     argv: Sequence[str | Path] = attrs.field(kw_only=True)
@@ -39,12 +42,15 @@ class GuardedProcess:
     remove_at_end: Sequence[Path] = attrs.field(default=(), kw_only=True)
     pid: int = attrs.field(default=0, init=False)
     _guard: "subprocess.Popen[bytes]" = attrs.field(init=False, repr=False)
+    _log_descriptor: int = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         removals = [part for folder in self.remove_at_end for part in ("--remove", str(folder))]
+        self._log_descriptor = os.open(self.log, os.O_RDONLY | os.O_CREAT, 0o666)
+        weakref.finalize(self, os.close, self._log_descriptor)
         with self.log.open("ab") as output:
             self._guard = subprocess.Popen(
-                [sys.executable, "-I", "-S", GUARD, *removals, "--", *self.argv],
+                [sys.executable, "-I", "-S", GUARD, str(os.getpid()), *removals, "--", *self.argv],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,
@@ -68,20 +74,38 @@ class GuardedProcess:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
+    def wait(self) -> int:
+        """Wait until the program has ended and its folders have gone; its exit code, as `returncode` has it."""
+        assert self._guard.stdin is not None  # noqa: S101 - a pipe since the constructor
+        code = self._guard.wait()
+        with contextlib.suppress(BrokenPipeError):
+            self._guard.stdin.close()
+        return code
+
     def kill(self) -> None:
         """`kill -9`: no shutdown hook runs; returns when the program has gone."""
         self.signal(signal.SIGKILL)
-        self._guard.wait()
+        self.wait()
 
     def stop(self) -> None:
         """End the program in an orderly way, by force after ten seconds; returns when it has gone."""
         assert self._guard.stdin is not None  # noqa: S101 - a pipe since the constructor
-        self._guard.stdin.close()
-        self._guard.wait()
+        # A word and not only the end of the pipe: a process that was forked meanwhile may hold the pipe open.
+        if self.returncode is None:
+            with contextlib.suppress(BrokenPipeError):
+                self._guard.stdin.write(b".")
+                self._guard.stdin.flush()
+        self.wait()
+
+    def output(self) -> str:
+        """What the program wrote, from its end backwards at most a megabyte."""
+        size = os.fstat(self._log_descriptor).st_size
+        said = os.pread(self._log_descriptor, MUCH_OUTPUT, max(0, size - MUCH_OUTPUT))
+        return said.decode(errors="replace")
 
     def tail(self, lines: int = 5) -> str:
         """The last lines that the program wrote."""
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+        return "\n".join(self.output().splitlines()[-lines:])
 
     def __enter__(self) -> Self:
         return self

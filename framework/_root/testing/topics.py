@@ -1,15 +1,19 @@
-"""What is on a topic, as the readers of the topic see it."""
+"""Topics in tests: made, written in transactions, and read as their readers see them."""
 
 import time
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
-__all__ = ["create_topic", "read_topic"]
+__all__ = ["create_topic", "end_of_topic", "read_topic", "write_topic"]
 
 WITHIN_S = 60.0
+
+SILENT = 0
+"""A client of these functions may outlive the broker by a moment; what it says of that helps nobody."""
 
 
 def create_topic(
@@ -18,7 +22,7 @@ def create_topic(
     """Create a topic and wait until every one of its partitions has a leader."""
     from confluent_kafka.admin import AdminClient, NewTopic  # noqa: PLC0415 - heavy, and not needed until here
 
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": SILENT})
     wanted = NewTopic(topic, num_partitions=partitions, config=dict(config or {}))
     admin.create_topics([wanted])[topic].result(WITHIN_S)
     deadline = time.monotonic() + WITHIN_S
@@ -30,6 +34,34 @@ def create_topic(
     raise TimeoutError(f"topic {topic} has no leaders {WITHIN_S:.0f} s after it was created")
 
 
+def write_topic(bootstrap_servers: str, topic: str, values: Iterable[bytes], *, commit: bool = True) -> None:
+    """Put `values` on a topic in one transaction, and commit it, or with `commit=False` abort it."""
+    from confluent_kafka import Producer  # noqa: PLC0415 - as above
+
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "transactional.id": f"headrace-testing-{uuid.uuid4()}",
+            "log_level": 3,  # a young broker says "loading" to its first transaction, and librdkafka asks again
+        }
+    )
+    producer.init_transactions(WITHIN_S)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value)
+        producer.poll(0)
+    producer.flush(WITHIN_S)
+    if commit:
+        producer.commit_transaction(WITHIN_S)
+    else:
+        producer.abort_transaction(WITHIN_S)
+
+
+def end_of_topic(bootstrap_servers: str, topic: str) -> int:
+    """The high watermarks of all partitions, added up: what was ever put there, markers of transactions included."""
+    return sum(_high_watermarks(bootstrap_servers, topic).values())
+
+
 def read_topic(bootstrap_servers: str, topic: str, *, isolation: str = "read_committed") -> list["Message"]:
     """Every message that is on the topic now, partition by partition, each in its order.
 
@@ -37,12 +69,9 @@ def read_topic(bootstrap_servers: str, topic: str, *, isolation: str = "read_com
     `isolation="read_uncommitted"` records of open and aborted transactions are among the messages.
     """
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition  # noqa: PLC0415 - as above
-    from confluent_kafka.admin import AdminClient, OffsetSpec  # noqa: PLC0415 - as above
 
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    numbers = sorted(admin.list_topics(topic, timeout=WITHIN_S).topics[topic].partitions)
-    wanted = {TopicPartition(topic, number): OffsetSpec.latest() for number in numbers}
-    ends = {at.partition: future.result(WITHIN_S).offset for at, future in admin.list_offsets(wanted).items()}
+    ends = _high_watermarks(bootstrap_servers, topic)
+    numbers = sorted(ends)
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -74,3 +103,24 @@ def read_topic(bootstrap_servers: str, topic: str, *, isolation: str = "read_com
     finally:
         consumer.close()
     return [message for number in numbers for message in found[number]]
+
+
+def _high_watermarks(bootstrap_servers: str, topic: str) -> dict[int, int]:
+    from confluent_kafka import KafkaError, KafkaException, TopicPartition  # noqa: PLC0415 - as above
+    from confluent_kafka.admin import AdminClient, OffsetSpec  # noqa: PLC0415 - as above
+
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": SILENT})
+    deadline = time.monotonic() + WITHIN_S
+    while True:
+        # All of them: a broker makes the one that it is asked for by name.
+        topics = admin.list_topics(timeout=WITHIN_S).topics
+        if topic not in topics:
+            raise LookupError(f"there is no topic {topic} on {bootstrap_servers}")
+        wanted = {TopicPartition(topic, number): OffsetSpec.latest() for number in topics[topic].partitions}
+        try:
+            return {at.partition: future.result(WITHIN_S).offset for at, future in admin.list_offsets(wanted).items()}
+        except KafkaException as error:
+            # A topic this young has a leader that does not know it yet.
+            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)

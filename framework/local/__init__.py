@@ -1,0 +1,76 @@
+"""The same loop on threads of this process: for small jobs, and for tests without Spark."""
+
+import threading
+from collections.abc import Collection, Sequence
+
+import attrs
+
+from headrace.framework.driver.coordinator import Coordinator
+from headrace.framework.errors import FencedError, TakenOverError
+from headrace.framework.worker.execute import execute
+from headrace.framework.worker.plan import Ended, TaskPlan, TaskReport
+from headrace.framework.worker.signals import TaskSignals
+
+__all__ = ["LocalEngine"]
+
+LOOK_UP_EVERY_S = 0.1
+
+
+@attrs.define
+class LocalEngine:
+    """Runs a coordinator's plans on threads, one per source task, until the run is over."""
+
+    coordinator: Coordinator
+    _changed: threading.Event = attrs.field(factory=threading.Event, init=False)
+
+    def run(self) -> None:
+        """Tick until the run is over; returns when no task is running."""
+        coordinator = self.coordinator
+        while not coordinator.is_over:
+            plans = coordinator.tick()
+            if plans:
+                coordinator.take_in(self._run_batch(plans))
+            elif not coordinator.is_over:
+                coordinator.wake.wait(coordinator.pause_s())
+                coordinator.wake.clear()
+
+    def _run_batch(self, plans: Sequence[TaskPlan]) -> list[TaskReport]:
+        reports: dict[int, TaskReport] = {}
+        signals = {plan.task_id: TaskSignals() for plan in plans}
+        threads = [
+            threading.Thread(
+                target=self._run_one, args=(plan, signals[plan.task_id], reports), name=f"headrace-task-{plan.task_id}"
+            )
+            for plan in plans
+        ]
+        for thread in threads:
+            thread.start()
+        noted: set[int] = set()
+        while any(thread.is_alive() for thread in threads):
+            self._changed.wait(LOOK_UP_EVERY_S)
+            self._changed.clear()
+            for task_id in set(reports) - noted:
+                noted.add(task_id)
+                self.coordinator.note_ended(task_id)
+            self._pass_on(signals.values())
+        return [reports[plan.task_id] for plan in plans]
+
+    def _pass_on(self, signals: Collection[TaskSignals]) -> None:
+        ends = self.coordinator.look_up()
+        stops = self.coordinator.is_over
+        for signal in signals:
+            if stops:
+                signal.ask_stop()
+            elif ends:
+                signal.ask_end()
+
+    def _run_one(self, plan: TaskPlan, signals: TaskSignals, reports: dict[int, TaskReport]) -> None:
+        try:
+            reports[plan.task_id] = execute(plan, signals)
+        except FencedError as error:
+            # Nobody else runs our generation's tasks: with threads there are no second attempts.
+            taken = TakenOverError(str(error))
+            taken.__cause__ = error
+            reports[plan.task_id] = TaskReport(task_id=plan.task_id, ended=Ended.FAILED, error=taken)
+        finally:
+            self._changed.set()

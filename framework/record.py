@@ -1,0 +1,68 @@
+"""What a task yields: a record with its origin, or many records with one."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from headrace.framework.schema import Schema
+
+__all__ = ["Header", "RecordBatch", "SourceRecord"]
+
+Header = tuple[str, bytes | None]
+
+
+def _copy(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(mapping)
+
+
+@attrs.frozen(kw_only=True)
+class SourceRecord:
+    """One record, where it came from, and where it goes.
+
+    `source_partition` says where it came from (which object, file or stream) and `source_offset` where reading goes
+    on *after* it; the two maps are all that the framework stores of a task's progress. Both are flat: string keys,
+    and strings, 64-bit integers, floats, booleans or None as values. They are copied when the record is made, so a
+    task may go on changing its own.
+
+    `value` and `key` are anything that the converters take, or a `SchemaAndValue`. With `partition` None the
+    producer chooses the Kafka partition; with `timestamp` None (milliseconds otherwise) the broker sets it.
+    """
+
+    source_partition: Mapping[str, Any] = attrs.field(converter=_copy)
+    source_offset: Mapping[str, Any] = attrs.field(converter=_copy)
+    topic: str
+    value: Any
+    key: Any = None
+    partition: int | None = None
+    timestamp: int | None = None
+    headers: Sequence[Header] = ()
+
+
+@attrs.frozen(kw_only=True)
+class RecordBatch:
+    """Many records of one origin with one offset entry: the fast way to say the same.
+
+    `values` share the schema, the topic, the key, the Kafka partition, the timestamp and the headers.
+    `source_offset` is where reading goes on after the last of them; a batch without values only moves the offset.
+
+    `offset_at(n)` gives the offset after the first `n` values. It is asked for when something goes wrong inside the
+    batch, so that what came before is committed and nothing is lost; a batch without it stands or falls as one.
+    """
+
+    source_partition: Mapping[str, Any] = attrs.field(converter=_copy)
+    source_offset: Mapping[str, Any] = attrs.field(converter=_copy)
+    topic: str
+    values: Sequence[Any]
+    schema: Schema | None = None
+    key: Any = None
+    partition: int | None = None
+    timestamp: int | None = None
+    headers: Sequence[Header] = ()
+    offset_at: Callable[[int], Mapping[str, Any]] | None = None
+
+    def head(self, count: int) -> "RecordBatch | None":
+        """The first `count` values as a batch of their own, or None where the batch cannot be cut there."""
+        if self.offset_at is None:
+            return None
+        return attrs.evolve(self, values=self.values[:count], source_offset=self.offset_at(count), offset_at=None)

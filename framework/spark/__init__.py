@@ -1,0 +1,8 @@
+"""The engine: the coordinator on foreachBatch, the tasks on mapPartitions. The only room that imports pyspark.
+
+- `session`: a session of our own where the caller brings none.
+- `engine`: the clock, the micro-batches, the stop.
+- `tasks`: what runs in a Spark task.
+- `control`: how a running task hears from the driver.
+- `shipping`: the package, and a user's module, on their way to the executors.
+"""

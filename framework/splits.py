@@ -1,0 +1,275 @@
+"""Discovery apart from reading: splits, the enumerator that finds them, the readers that read them (FLIP-27).
+
+A split is the smallest unit of work: an object, a file, a partition of a stream. The enumerator is one per
+connector and lives in the driver; it finds splits and gives each to one reader. Readers live in tasks, one per task.
+The two never call each other: they speak through their contexts, and what they say travels with plans and reports,
+so it takes a micro-batch to arrive, and after a failure it may arrive twice.
+"""
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import attrs
+
+from headrace.framework.config import SourceCommonConfig
+from headrace.framework.task import TaskContext, Yielded
+from headrace.offsets.entry import RECORD_COUNT
+from headrace.offsets.store import OffsetStore
+
+__all__ = [
+    "Boundedness",
+    "SourceReader",
+    "SourceReaderContext",
+    "Split",
+    "SplitDescription",
+    "SplitEnumerator",
+    "SplitEnumeratorContext",
+    "SplitSerializer",
+    "SplitSource",
+]
+
+
+class Boundedness(enum.StrEnum):
+    """Whether a source ends by itself."""
+
+    BOUNDED = "bounded"
+    UNBOUNDED = "unbounded"
+
+
+class Split(ABC):
+    """A unit of work: immutable, small, and the same thing in every process.
+
+    Subclass it with what it takes to open the thing (an attrs frozen class does well). How far a split has been read
+    is no part of it: the offsets say that.
+    """
+
+    @property
+    @abstractmethod
+    def split_id(self) -> str:
+        """What names the split, the same in every process and every run."""
+
+    @property
+    @abstractmethod
+    def source_partition(self) -> Mapping[str, Any]:
+        """The source partition under which its progress is stored."""
+
+    @property
+    def size(self) -> int:
+        """How much work it is, in whatever the source's splits are compared by; 0 if nobody knows."""
+        return 0
+
+
+@attrs.frozen(kw_only=True)
+class SplitDescription:
+    """What is known of a split without opening it, for people.
+
+    `key` is its name; `records_done` and `byte` are where reading goes on; `topic` is where its records go, None if
+    only the records themselves can say.
+    """
+
+    key: str
+    records_done: int = 0
+    byte: int = 0
+    topic: str | None = None
+
+
+S = TypeVar("S", bound=Split)
+T = TypeVar("T")
+S_contra = TypeVar("S_contra", bound=Split, contravariant=True)
+
+
+class SplitSerializer(ABC, Generic[S]):
+    """Splits as bytes. What an older version wrote is read for ever: raise `version` with every change of form."""
+
+    version: int = 1
+
+    @abstractmethod
+    def serialize(self, split: S) -> bytes:
+        """The split, in the form of `version`."""
+
+    @abstractmethod
+    def deserialize(self, version: int, data: bytes) -> S:
+        """The split that `version` wrote; `ValueError` for a version from the future."""
+
+
+class SplitEnumeratorContext(Protocol[S_contra]):
+    """What the framework does for an enumerator."""
+
+    offsets: OffsetStore
+    """The committed progress of the whole connector, as the driver sees it."""
+
+    bounded: bool
+    """Whether this run is to end when what there is now has been read."""
+
+    planning: bool
+    """Whether nothing is going to be read: the enumerator is asked for a plan, and for `note_finished`."""
+
+    def current_parallelism(self) -> int:
+        """How many readers there are."""
+        ...
+
+    def assign_split(self, split: S_contra, reader_id: int) -> None:
+        """Give a split to a reader. It stays with that reader for as long as the run's generation lasts."""
+        ...
+
+    def loads(self) -> Sequence[int]:
+        """What each reader still has to read: the sum of the sizes of its splits, each at least 1."""
+        ...
+
+    def note_skipped(self, word: str, *, warn: bool) -> None:
+        """Something that was found is left out on purpose: it is counted, and said, in the summary if `warn`."""
+        ...
+
+    def note_finished(self, split: S_contra, reader_id: int) -> None:
+        """A split has nothing left to read; the reader is the one that it would be given to. For a plan only."""
+        ...
+
+    def count(self, name: str, by: int = 1) -> None:
+        """Count something of the source's own, from any thread; requests as `<source>_list_calls` and the like."""
+        ...
+
+    def signal_no_more_splits(self, reader_id: int) -> None:
+        """Tell a reader that what it has is all that it gets."""
+        ...
+
+    def send_source_event(self, reader_id: int, event: Mapping[str, Any]) -> None:
+        """Send a reader something of the source's own."""
+        ...
+
+    def call_async(self, work: Callable[[], T], handle: Callable[[T], None], *, every_s: float | None = None) -> None:
+        """Do slow `work` (a listing) on a thread of its own, then `handle` its answer on the enumerator's thread.
+
+        Repeated `every_s` seconds after the last one ended, until the run ends; once where that is None. A
+        `RetriableError` from `work` is retried with backoff; any other error ends the run with its cause.
+        """
+        ...
+
+
+class SplitEnumerator(ABC, Generic[S]):
+    """Finds splits and gives them away. One per connector, in the driver; called on one thread.
+
+    The constructor takes the context, the configuration, and the state that an earlier enumerator of this connector
+    left (`snapshot_state`), or None.
+    """
+
+    def start(self) -> None:
+        """Begin discovery; called once, before anything else."""
+
+    def add_reader(self, reader_id: int) -> None:
+        """A reader is there. Called once per reader, with 0 up to the parallelism less one, after `start`."""
+
+    def handle_split_request(self, reader_id: int) -> None:
+        """A reader has nothing left and asks for work."""
+
+    def add_splits_back(self, splits: Sequence[S], reader_id: int) -> None:
+        """A reader is gone or gives splits back; their progress is in the offsets. They need a new reader.
+
+        Called between micro-batches under a new generation only, so that nobody else can still be reading them.
+        """
+
+    def handle_source_event(self, reader_id: int, event: Mapping[str, Any]) -> None:
+        """A reader has sent something of the source's own."""
+
+    def snapshot_state(self) -> Mapping[str, Any] | None:
+        """What the next enumerator must remember: a flat map, stored beside the offsets with a version; or None."""
+        return None
+
+    def close(self) -> None:
+        """End discovery and close what is open; called once, last."""
+
+
+class SourceReaderContext(Protocol):
+    """What the framework does for a reader."""
+
+    task: TaskContext
+    """The task that the reader reads for: its offsets, its metrics, and whether it is to stop."""
+
+    def send_split_request(self) -> None:
+        """Ask the enumerator for work."""
+        ...
+
+    def send_source_event(self, event: Mapping[str, Any]) -> None:
+        """Send the enumerator something of the source's own."""
+        ...
+
+    def split_finished(self, split_id: str) -> None:
+        """Nothing is left in this split. The enumerator's side learns of it once what was read is committed."""
+        ...
+
+
+class SourceReader(ABC, Generic[S]):
+    """Reads splits. One per task, in an executor; called on the task's thread.
+
+    Where to go on in a split the reader asks of `context.task.offsets`.
+    """
+
+    def start(self) -> None:
+        """Open what all splits share; called once, first."""
+
+    @abstractmethod
+    def poll(self) -> Sequence[Yielded]:
+        """The next records, or nothing: it does not wait for a source that has none right now.
+
+        It is called again and again while there are splits in hand. What it returns goes out in that order.
+        """
+
+    @abstractmethod
+    def add_splits(self, splits: Sequence[S]) -> None:
+        """These splits are now this reader's, besides those that it has."""
+
+    def notify_no_more_splits(self) -> None:
+        """What the reader has is all that it gets."""
+
+    def handle_source_event(self, event: Mapping[str, Any]) -> None:
+        """The enumerator has sent something of the source's own."""
+
+    @abstractmethod
+    def snapshot(self) -> Sequence[S]:
+        """The splits in hand that are not finished."""
+
+    def close(self) -> None:
+        """Close what is open, also after an error; called once, last."""
+
+
+class SplitSource(ABC, Generic[S]):
+    """The factory of a source's parts, and what is known of it as a whole: what the plugin names.
+
+    Made without arguments and configured once, in the driver and in every task.
+    """
+
+    config_class: ClassVar[type[SourceCommonConfig]] = SourceCommonConfig
+    """What `configure` returns; `headrace plugins` shows the options that it declares."""
+
+    @abstractmethod
+    def configure(self, props: Mapping[str, str]) -> SourceCommonConfig:
+        """Read and check the configuration; open nothing. `ConfigError` with all faults at once."""
+
+    @property
+    @abstractmethod
+    def boundedness(self) -> Boundedness:
+        """Whether the source ends by itself."""
+
+    @property
+    @abstractmethod
+    def split_serializer(self) -> SplitSerializer[S]:
+        """How its splits travel and are stored."""
+
+    def describe(self, split: S, offset: Mapping[str, Any] | None) -> SplitDescription:
+        """What is known of a split, with what is stored of it: for `headrace plan`, on the driver, after `configure`.
+
+        It opens nothing. Override it where the source's offsets say more than a count of records.
+        """
+        count = (offset or {}).get(RECORD_COUNT)
+        return SplitDescription(key=split.split_id, records_done=count if isinstance(count, int) else 0)
+
+    @abstractmethod
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[S], state: Mapping[str, Any] | None
+    ) -> SplitEnumerator[S]:
+        """The enumerator, in the driver, with the state that an earlier one left."""
+
+    @abstractmethod
+    def create_reader(self, context: SourceReaderContext) -> SourceReader[S]:
+        """A reader, in a task."""

@@ -1,0 +1,125 @@
+"""From a plan to a report: what every engine runs, wherever it runs it."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from headrace.converters.base import Converter
+from headrace.framework import registry
+from headrace.framework.config import SourceCommonConfig
+from headrace.framework.distribution import ObjectDistributionStrategy, TaskShare
+from headrace.framework.errors import HeadraceError, Where
+from headrace.framework.sink import Sink, SinkWriter
+from headrace.framework.splits import Split, SplitSource
+from headrace.framework.task import AbstractSourceTask
+from headrace.framework.worker.boundary import BoundaryRule
+from headrace.framework.worker.pipeline import Pipeline
+from headrace.framework.worker.plan import Ended, TaskPlan, TaskReport
+from headrace.framework.worker.runner import TaskRunner
+from headrace.framework.worker.signals import TaskSignals
+from headrace.framework.worker.split_task import SplitSourceTask
+
+__all__ = ["boundary_rule", "configured", "execute", "make_converter", "make_sink", "make_source", "task_runner"]
+
+log = logging.getLogger(__name__)
+
+Source = SplitSource[Any] | AbstractSourceTask
+
+
+def make_source(props: Mapping[str, str]) -> tuple[Source, SourceCommonConfig]:
+    """The source that the configuration names, configured."""
+    source: Source = registry.find("sources", props.get("connector.class", ""))()
+    return source, source.configure(props)
+
+
+def configured(props: Mapping[str, str]) -> SourceCommonConfig:
+    """The configuration alone."""
+    return make_source(props)[1]
+
+
+def make_sink(config: SourceCommonConfig) -> Sink:
+    """The sink that the configuration names, configured."""
+    sink: Sink = registry.find("sinks", config.sink)()
+    sink.configure(config)
+    return sink
+
+
+def boundary_rule(config: SourceCommonConfig) -> BoundaryRule:
+    """When a task's transactions end."""
+    return BoundaryRule(
+        kind=config.transaction_boundary,
+        interval_s=config.transaction_boundary_interval_ms / 1000,
+        max_records=config.transaction_boundary_max_records,
+        max_poll_records=config.max_poll_records,
+    )
+
+
+def execute(plan: TaskPlan, signals: TaskSignals) -> TaskReport:
+    """Run one task for one micro-batch; `FencedError` is the only error that it raises."""
+    try:
+        source, config = make_source(plan.props)
+        task = _as_task(source, plan)
+        runner = task_runner(task, plan, writer=make_sink(config).writer(plan), signals=signals, config=config)
+    except HeadraceError as error:
+        # Seen on the driver first, so this is an executor that differs from it: another package, another environment.
+        log.exception("%s", Where(connector=plan.connector, task=plan.task_id))
+        return TaskReport(task_id=plan.task_id, ended=Ended.FAILED, error=error)
+    report = runner.run()
+    if isinstance(task, SplitSourceTask):
+        task.tell(report)
+    return report
+
+
+def task_runner(
+    task: AbstractSourceTask,
+    plan: TaskPlan,
+    *,
+    writer: SinkWriter,
+    signals: TaskSignals,
+    config: SourceCommonConfig | None = None,
+) -> TaskRunner:
+    """The runner of a task: with the configuration given, or the common one read from the plan."""
+    known = config or SourceCommonConfig.from_props(plan.props)
+    return TaskRunner(
+        task=task,
+        plan=plan,
+        pipeline=_pipeline(known, writer),
+        writer=writer,
+        rule=boundary_rule(known),
+        share=_share(known, plan),
+        signals=signals,
+    )
+
+
+def _as_task(source: Source, plan: TaskPlan) -> AbstractSourceTask:
+    if isinstance(source, AbstractSourceTask):
+        return source
+    splits: list[Split] = [source.split_serializer.deserialize(version, data) for version, data in plan.splits]
+    return SplitSourceTask(
+        source,
+        {split.split_id: split for split in splits},
+        no_more_splits=plan.no_more_splits,
+        events=plan.events,
+    )
+
+
+def _share(config: SourceCommonConfig, plan: TaskPlan) -> TaskShare:
+    strategy: ObjectDistributionStrategy = registry.find("distributions", config.distribution_type)()
+    strategy.configure(plan.props)
+    return TaskShare(strategy, plan.task_id, plan.tasks_max)
+
+
+def _pipeline(config: SourceCommonConfig, writer: SinkWriter) -> Pipeline:
+    return Pipeline(
+        make_converter(config, "key"),
+        make_converter(config, "value"),
+        writer,
+    )
+
+
+def make_converter(config: SourceCommonConfig, side: Literal["key", "value"]) -> Converter:
+    """The converter that the configuration names for keys, or for values, configured."""
+    name = config.key_converter if side == "key" else config.value_converter
+    converter: Converter = registry.find("converters", name, key=f"{side}.converter")()
+    converter.configure(config.converter_props(side), is_key=side == "key")
+    return converter

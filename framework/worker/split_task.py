@@ -1,0 +1,112 @@
+"""Readers of splits, as a task like any other."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from headrace.framework.backoff import BackoffConfig
+from headrace.framework.compat import override
+from headrace.framework.config import SourceCommonConfig
+from headrace.framework.splits import SourceReader, Split, SplitSource
+from headrace.framework.task import AbstractSourceTask, TaskContext, Yielded
+from headrace.framework.worker.plan import TaskReport
+
+__all__ = ["ReaderContext", "SplitSourceTask"]
+
+
+@attrs.define
+class ReaderContext:
+    """What a reader is told, and what it has said so far in this micro-batch."""
+
+    task: TaskContext
+    wants_splits: bool = False
+    events: list[Mapping[str, Any]] = attrs.field(factory=list)
+    read_to_the_end: list[str] = attrs.field(factory=list)
+
+    def send_split_request(self) -> None:
+        """The enumerator learns of it from the report."""
+        self.wants_splits = True
+
+    def send_source_event(self, event: Mapping[str, Any]) -> None:
+        """The enumerator gets it with the report."""
+        self.events.append(dict(event))
+
+    def split_finished(self, split_id: str) -> None:
+        """Counts from the next commit on."""
+        self.read_to_the_end.append(split_id)
+
+
+class SplitSourceTask(AbstractSourceTask):
+    """Makes any `SplitSource` an `AbstractSourceTask`: a reader that is given its splits and polled.
+
+    `finished` are the splits whose last record is committed. Each call of `get_iterator` makes a new reader on the
+    splits that are not finished, so what was aborted is read again.
+    """
+
+    def __init__(
+        self,
+        source: SplitSource[Any],
+        splits: Mapping[str, Split],
+        *,
+        no_more_splits: bool = False,
+        events: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Take the configured source, and the splits and events that the plan has for it."""
+        self.source = source
+        self.splits = dict(splits)
+        self.no_more_splits = no_more_splits
+        self.events = events
+        self.finished: list[str] = []
+        self._ended: list[str] = []
+        self.reader: SourceReader[Split] | None = None
+        self.reader_context: ReaderContext | None = None
+
+    @override
+    def configure(self, props: Mapping[str, str]) -> SourceCommonConfig:
+        return self.source.configure(props)
+
+    @override
+    def get_iterator(self, backoff: BackoffConfig) -> Iterator[Yielded]:
+        self._close_reader()
+        self._ended = []
+        unfinished = [split for split_id, split in self.splits.items() if split_id not in self.finished]
+        context = self.reader_context = ReaderContext(self.context)
+        reader = self.reader = self.source.create_reader(context)
+        reader.start()
+        reader.add_splits(unfinished)
+        if self.no_more_splits:
+            reader.notify_no_more_splits()
+        for event in self.events:
+            reader.handle_source_event(event)
+        while True:
+            items = reader.poll()
+            ended, context.read_to_the_end = context.read_to_the_end, []
+            yield from items
+            # Only now has the last item been taken: a commit before this line does not finish the splits.
+            self._ended += ended
+            if not items:
+                if not reader.snapshot():
+                    return
+                yield None
+
+    @override
+    def committed(self) -> None:
+        self.finished += self._ended
+        self._ended = []
+
+    @override
+    def close_resources(self) -> None:
+        self._close_reader()
+
+    def tell(self, report: TaskReport) -> None:
+        """Put into the report what the reader has to say to the enumerator."""
+        report.finished_splits = list(self.finished)
+        if self.reader_context is not None:
+            report.wants_splits = self.reader_context.wants_splits
+            report.events = list(self.reader_context.events)
+
+    def _close_reader(self) -> None:
+        reader, self.reader = self.reader, None
+        if reader is not None:
+            reader.close()

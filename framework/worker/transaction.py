@@ -1,0 +1,164 @@
+"""The open transaction of a task: what is in it, when it ends, and what its end means."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import attrs
+
+from headrace.framework.config import Boundary
+from headrace.framework.errors import DataError
+from headrace.framework.metrics import TaskMetrics
+from headrace.framework.record import RecordBatch, SourceRecord
+from headrace.framework.worker.boundary import BoundaryRule
+from headrace.framework.worker.pipeline import Pipeline, as_batch
+from headrace.offsets.key import OffsetManagerKey
+from headrace.offsets.manager import OffsetManager
+
+__all__ = ["COMPLETE", "TaskTransaction"]
+
+COMPLETE = "complete"
+"""The property of an offset that says that its object is finished."""
+
+
+@attrs.define
+class TaskTransaction:
+    """Begins with the first record, ends at a boundary; then begins again.
+
+    The pump puts records in; the runner, on another thread, ends it when its time has come, so a source that blocks
+    holds no transaction open. Every method takes the lock.
+    """
+
+    pipeline: Pipeline
+    offsets: OffsetManager
+    rule: BoundaryRule
+    metrics: TaskMetrics
+    on_commit: Callable[[], None]
+    _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)
+    _sealed: bool = attrs.field(default=False, init=False)
+    _begun_at: float | None = attrs.field(default=None, init=False)
+    _records: int = attrs.field(default=0, init=False)
+    _bytes: int = attrs.field(default=0, init=False)
+    _finished: int = attrs.field(default=0, init=False)
+    _object: OffsetManagerKey | None = attrs.field(default=None, init=False)
+    first_read_at: float | None = attrs.field(default=None, init=False)
+    last_commit_at: float | None = attrs.field(default=None, init=False)
+
+    def add(self, item: SourceRecord | RecordBatch) -> bool:
+        """Send what the task yielded; end the transaction where this makes it full.
+
+        False means that the transaction is sealed: nothing was sent, the pump is to end. A bad record raises its
+        `DataError` after what came before it in the same batch was sent.
+        """
+        batch = as_batch(item)
+        with self._lock:
+            if self._sealed:
+                return False
+            if self.first_read_at is None:
+                self.first_read_at = time.time()
+            key = OffsetManagerKey(batch.source_partition)
+            if self.rule.kind is Boundary.OBJECT and self._object not in {None, key}:
+                self.commit()
+            self._send(batch, key)
+            complete = batch.source_offset.get(COMPLETE) is True
+            self._finished += complete
+            if self.rule.is_full(self._records) or self._is_old() or (complete and not self.rule.cuts_anywhere()):
+                self.commit()
+        return True
+
+    def nothing_right_now(self) -> None:
+        """The source has nothing at the moment: the end of a poll."""
+        with self._lock:
+            if self.rule.kind is Boundary.POLL or self._is_old():
+                self.commit()
+
+    def commit_if_old(self) -> None:
+        """The runner's clock: end the transaction if it is time."""
+        with self._lock:
+            if self._is_old():
+                self.commit()
+
+    def due_in_s(self) -> float | None:
+        """How long until the clock ends the open transaction; None if it has nothing to end."""
+        with self._lock:
+            if self._begun_at is None or self.rule.kind is not Boundary.INTERVAL:
+                return None
+            return max(0.0, self._begun_at + self.rule.interval_s - time.monotonic())
+
+    @property
+    def is_at_boundary(self) -> bool:
+        """Whether nothing that was sent would be cut in two by an end right now."""
+        with self._lock:
+            return self._begun_at is None or self.rule.cuts_anywhere()
+
+    def commit(self) -> None:
+        """End the transaction: records and offsets become visible. Nothing happens where none is open."""
+        with self._lock:
+            if self._begun_at is None:
+                return
+            self.pipeline.writer.commit(self.offsets.pending(), self._counted())
+            self.offsets.committed()
+            self.metrics.records += self._records
+            self.metrics.bytes += self._bytes
+            self.metrics.objects += self._finished
+            self.metrics.transactions += 1
+            self.last_commit_at = time.time()
+            self._begin_again()
+            self.on_commit()
+
+    def abort(self) -> None:
+        """Take back what was sent since the last commit; it counts as not read."""
+        with self._lock:
+            if self._begun_at is not None:
+                self.pipeline.writer.abort()
+            self.offsets.aborted()
+            self._begin_again()
+
+    def settle(self) -> None:
+        """Commit what is at a boundary and abort the rest."""
+        with self._lock:
+            if self.is_at_boundary:
+                self.commit()
+            else:
+                self.abort()
+
+    def seal(self) -> None:
+        """Settle, and take nothing more."""
+        with self._lock:
+            self._sealed = True
+            self.settle()
+
+    def discard(self) -> None:
+        """Take back what is open, and take nothing more."""
+        with self._lock:
+            self._sealed = True
+            self.abort()
+
+    def _send(self, batch: RecordBatch, key: OffsetManagerKey) -> None:
+        try:
+            size = self.pipeline.send(batch)
+        except DataError:
+            bad = self.pipeline.first_bad(batch)
+            if bad is None:
+                raise
+            good = batch.head(bad[0])
+            if good is not None and good.values:
+                self._send(good, key)
+            raise bad[1] from bad[1].__cause__
+        if self._begun_at is None:
+            self._begun_at = time.monotonic()
+        self._object = key
+        self.offsets.written(key, batch.source_offset)
+        self._records += len(batch.values)
+        self._bytes += size
+
+    def _is_old(self) -> bool:
+        return self._begun_at is not None and self.rule.is_old(time.monotonic() - self._begun_at)
+
+    def _counted(self) -> dict[str, int]:
+        return {"records": self._records, "bytes": self._bytes, "objects": self._finished, "transactions": 1}
+
+    def _begin_again(self) -> None:
+        self._begun_at = None
+        self._records = self._bytes = self._finished = 0
+        self._object = None

@@ -1,0 +1,190 @@
+r"""The bytes of the offsets topic: what Kafka Connect's JSON converter writes without schemas, and reads back.
+
+A key is `["connector",{"name":value,...}]`, a value `{"name":value,...}` or null, a tombstone. Two writers must make
+the same bytes of the same key, or compaction and Kafka Connect take them for two. So:
+
+- no spaces; names in the order given;
+- of text only `"`, the backslash and what is below U+0020 are escaped (`\b \f \n \r \t`, the others as `\u001F`, with
+  upper-case digits); what is above U+FFFF, and lone surrogates, become `\uD83D`; all else is plain UTF-8;
+- a float is written as Java writes a double.
+
+The standard library's `json.dumps` does otherwise, whatever its options. Reading is more liberal than writing: any
+JSON of the right form will do.
+"""
+
+import itertools
+import json
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any, NoReturn
+
+from headrace.framework.errors import MalformedOffsetError, OffsetValueError
+from headrace.offsets.key import OffsetManagerKey, checked_map
+
+__all__ = ["decode_key", "decode_value", "encode_key", "encode_value", "key_prefix", "key_spellings"]
+
+_ESCAPED = re.compile(r'["\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
+_SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_LARGEST_PLAIN, _SMALLEST_PLAIN = 7, -3
+_SHOWN = 120
+
+
+def encode_key(connector: str, mapping: Mapping[str, Any]) -> bytes:
+    """The key of a source partition, its names in the order given."""
+    return f"[{_text(connector)},{_object(checked_map(mapping, what='a source partition'))}]".encode()
+
+
+def encode_value(properties: Mapping[str, Any] | None) -> bytes | None:
+    """The value of a source offset; None, a tombstone, is None."""
+    if properties is None:
+        return None
+    return _object(checked_map(properties, what="a source offset")).encode()
+
+
+def key_prefix(connector: str) -> bytes:
+    """What every key of a connector begins with, and no other's: enough to tell them apart without parsing."""
+    return f"[{_text(connector)},".encode()
+
+
+def key_spellings(connector: str, key: OffsetManagerKey) -> Iterator[bytes]:
+    """The bytes of a key in every order of its names, the order given first.
+
+    Kafka Connect writes whatever order a connector's map happens to have, and Aiven's S3 source has another one after
+    half of its restarts. There are n! orders of n names; keys have one or two.
+    """
+    for names in itertools.permutations(key.mapping.items()):
+        yield encode_key(connector, dict(names))
+
+
+def decode_key(raw: bytes | None) -> tuple[str, OffsetManagerKey]:
+    """The connector and the source partition that a key speaks of.
+
+    `MalformedOffsetError` says what is wrong with one that Kafka Connect, too, would skip with a warning, or whose
+    source partition could not be stored.
+    """
+    if raw is None:
+        raise MalformedOffsetError("a record of the offsets topic has no key")
+    parsed = _parsed(raw, "key")
+    if not isinstance(parsed, list):
+        _refuse(raw, f"key is {_kind(parsed)}, not a list")
+    if len(parsed) != 2:  # noqa: PLR2004 - the connector's name and the source partition
+        _refuse(raw, f"key has {len(parsed)} elements, not 2")
+    connector, partition = parsed
+    if not isinstance(connector, str):
+        _refuse(raw, f"key has {_kind(connector)} as its first element, not a connector's name")
+    if not isinstance(partition, dict):
+        _refuse(raw, f"key has {_kind(partition)} as its second element, not an object")
+    try:
+        return connector, OffsetManagerKey(partition)
+    except OffsetValueError as error:
+        raise MalformedOffsetError(f"the key {_shown(raw)} is refused: {error}") from error
+
+
+def decode_value(raw: bytes | None) -> dict[str, Any] | None:
+    """The properties that a value holds; None for a tombstone.
+
+    Integers come back as integers. `MalformedOffsetError` for what is not a flat object, and for an integer of more
+    than 64 bits: it is never rounded.
+    """
+    if raw is None:
+        return None
+    parsed = _parsed(raw, "value")
+    if parsed is None:
+        return None
+    if not isinstance(parsed, dict):
+        _refuse(raw, f"value is {_kind(parsed)}, not an object")
+    try:
+        return checked_map(parsed, what="a source offset")
+    except OffsetValueError as error:
+        raise MalformedOffsetError(f"the value {_shown(raw)} is refused: {error}") from error
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def _parsed(raw: bytes, what: str) -> Any:
+    try:
+        return _DECODER.decode(raw.decode())
+    except (ValueError, RecursionError) as error:
+        raise MalformedOffsetError(f"the {what} {_shown(raw)} is not JSON: {error}") from error
+
+
+def _refuse(raw: bytes, reason: str) -> NoReturn:
+    what, _, rest = reason.partition(" ")
+    raise MalformedOffsetError(f"the {what} {_shown(raw)} {rest}")
+
+
+def _shown(raw: bytes) -> str:
+    return repr(raw if len(raw) <= _SHOWN else raw[:_SHOWN] + b"...")[1:]
+
+
+def _kind(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "a list"
+        case _:
+            return "an object"
+
+
+def _object(mapping: Mapping[str, Any]) -> str:
+    return "{" + ",".join([f"{_text(name)}:{_value(value)}" for name, value in mapping.items()]) + "}"
+
+
+def _value(value: Any) -> str:
+    match value:
+        case str():
+            return _text(value)
+        case bool():
+            return "true" if value else "false"
+        case None:
+            return "null"
+        case float():
+            return _double(value)
+        case _:
+            return str(value)
+
+
+def _text(text: str) -> str:
+    return f'"{_ESCAPED.sub(_escape, text)}"'
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    short = _SHORT.get(character)
+    if short:
+        return short
+    code = ord(character)
+    if code <= 0xFFFF:  # noqa: PLR2004 - the last that UTF-16 writes as one unit
+        return f"\\u{code:04X}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04X}\\u{0xDC00 + low:04X}"
+
+
+def _double(value: float) -> str:
+    """A float as Java writes it: the shortest digits that give the same number back, and at least one after the point.
+
+    Plain from 0.001 to below ten million, `d.dddE-7` outside. Where one digit would do, Java takes the nearest number
+    of two: the smallest of all is 4.9E-324. (Before Java 19 some came out with more digits than needed.)
+    """
+    shortest = Decimal(repr(value))
+    exponent = shortest.adjusted()
+    if not value or _SMALLEST_PLAIN <= exponent < _LARGEST_PLAIN:
+        return repr(value)
+    digits = "".join(map(str, shortest.as_tuple().digits)).rstrip("0")
+    if len(digits) == 1:
+        two, _, written = f"{abs(value):.1e}".partition("e")
+        digits, exponent = two.replace(".", ""), int(written)
+    return f"{'-' if value < 0 else ''}{digits[0]}.{digits[1:]}E{exponent}"

@@ -1,0 +1,164 @@
+"""A producer with a transactional id, its errors sorted by what they mean."""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from headrace.framework.errors import FencedError, RetriableError, SinkError, TransactionTooLongError
+from headrace.framework.record import Header
+from headrace.offsets.kafka.settings import KafkaSettings
+
+__all__ = ["TransactionalProducer"]
+
+log = logging.getLogger(__name__)
+
+CALL_S = 10.0
+BEYOND_TRANSACTION_S = 15.0
+
+# After a fencing, produce() may answer _FATAL with fatal() false: both codes say that another one has taken over.
+TAKEN_OVER = {
+    KafkaError._FENCED,  # noqa: SLF001 - its public name
+    KafkaError._FATAL,  # noqa: SLF001 - its public name
+    KafkaError.INVALID_PRODUCER_EPOCH,
+    KafkaError.PRODUCER_FENCED,
+}
+# The broker has forgotten a producer that was idle for days: nothing is wrong, but it has to be made anew.
+FORGOTTEN = {KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.UNKNOWN_PRODUCER_ID}
+
+
+@attrs.define
+class TransactionalProducer:
+    """One holder of a transactional id, from its `init` to its `close`. It inits once; fenced, it is of no more use.
+
+    Raises `FencedError` when somebody else has taken the id, `RetriableError` when a new producer may do better,
+    `SinkError` when the records themselves were refused. Used by one thread at a time.
+    """
+
+    settings: KafkaSettings
+    holder: int | str
+    _producer: Producer = attrs.field(init=False)
+    _begun_at: float | None = attrs.field(default=None, init=False)
+    _lost: bool = attrs.field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._producer = Producer(self.settings.transactional_config(self.holder))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction is open."""
+        return self._begun_at is not None
+
+    def init(self) -> None:
+        """Take the id: whoever held it before is fenced, and its open transaction aborted."""
+        self._until_done(self._producer.init_transactions, "taking the transactional id")
+
+    def write(
+        self,
+        topic: str,
+        key: bytes | None,
+        values: Sequence[bytes | None],
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Sequence[Header] = (),
+    ) -> None:
+        """Hand records to the client library; the first one begins a transaction."""
+        if self._begun_at is None:
+            self._call(self._producer.begin_transaction, "beginning a transaction")
+            self._begun_at = time.monotonic()
+        produce = self._producer.produce
+        number = -1 if partition is None else partition
+        options: dict[str, Any] = {}
+        if timestamp is not None:
+            options["timestamp"] = timestamp
+        if headers:
+            options["headers"] = list(headers)
+        for value in values:
+            while True:
+                try:
+                    produce(topic, value, key, number, **options)
+                    break
+                except BufferError:
+                    self._producer.poll(0.05)
+                except KafkaException as error:
+                    raise self._sorted(error, f"producing to {topic}") from error
+        self._producer.poll(0)
+
+    def flush(self) -> None:
+        """Wait until the broker has everything that was written."""
+        deadline = time.monotonic() + self._patience_s
+        while self._producer.flush(1.0):
+            if time.monotonic() > deadline:
+                self._lost = True
+                raise RetriableError(
+                    f"Kafka at {self.settings.bootstrap_servers} did not take the records within "
+                    f"{self._patience_s:.0f} s; the transaction is given up"
+                )
+
+    def commit(self) -> None:
+        """Commit the open transaction. A commit that timed out may still happen, so it is asked for again."""
+        self._until_done(self._producer.commit_transaction, "committing")
+        self._begun_at = None
+
+    def abort(self) -> None:
+        """Abort the open transaction; a producer that cannot is given up, and its successor's init does it."""
+        if self._begun_at is None or self._lost:
+            return
+        try:
+            self._until_done(self._producer.abort_transaction, "aborting")
+        except (FencedError, RetriableError, SinkError) as error:
+            log.info("%s: %s", self.settings.transactional_id(self.holder), error)
+            self._lost = True
+        self._begun_at = None
+
+    def close(self) -> None:
+        """Let go of the id; an open transaction is aborted."""
+        self.abort()
+        # Whatever is left in the queues belongs to no transaction that can commit.
+        self._producer.purge()
+        self._producer.flush(0)
+
+    @property
+    def _patience_s(self) -> float:
+        return self.settings.transaction_timeout_ms / 1000 + BEYOND_TRANSACTION_S
+
+    def _until_done(self, function: Callable[[float], None], doing: str) -> None:
+        """Call until it answers: after a time-out the same call must be made again, and no other."""
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                function(CALL_S)
+            except KafkaException as error:
+                if error.args[0].retriable() and time.monotonic() < deadline:
+                    continue
+                raise self._sorted(error, doing) from error
+            else:
+                return
+
+    def _call(self, function: Callable[[], None], doing: str) -> None:
+        try:
+            function()
+        except KafkaException as error:
+            raise self._sorted(error, doing) from error
+
+    def _sorted(self, error: KafkaException, doing: str) -> FencedError | RetriableError | SinkError:
+        found: KafkaError = error.args[0]
+        code, said = found.code(), found.str()
+        if code in TAKEN_OVER or found.fatal():
+            self._lost = True
+            age = 0.0 if self._begun_at is None else time.monotonic() - self._begun_at
+            if age * 1000 > self.settings.transaction_timeout_ms:
+                return TransactionTooLongError(
+                    f"the broker ended a transaction that was open for {age:.0f} s: transaction.timeout.ms is "
+                    f"{self.settings.transaction_timeout_ms}; raise it (the broker's transaction.max.timeout.ms is "
+                    "its limit), or choose a boundary that ends sooner"
+                )
+            return FencedError(f"{self.settings.transactional_id(self.holder)} was taken over while {doing}: {said}")
+        if code in FORGOTTEN or found.retriable():
+            self._lost = True
+            return RetriableError(f"{doing} did not succeed: {said}")
+        return SinkError(f"{doing} failed: {said}")

@@ -1,0 +1,95 @@
+"""How to reach Kafka, for every client that a connector needs; picklable, so that it travels to the executors."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Self
+
+import attrs
+
+from headrace.framework.config import SourceCommonConfig
+
+__all__ = ["KafkaSettings"]
+
+log = logging.getLogger("headrace.kafka")
+
+DEFAULT_REPLICATION = 3
+# Below that, librdkafka tells of every retry; what comes of it, the calls themselves say.
+ERRORS_ONLY = 3
+QUICK = {"reconnect.backoff.ms": 5, "reconnect.backoff.max.ms": 500, "socket.keepalive.enable": True}
+
+
+@attrs.frozen(kw_only=True)
+class KafkaSettings:
+    """A connector's Kafka: where it is, what the user overrides, and the names that the protocol uses."""
+
+    bootstrap_servers: str
+    connector: str
+    offsets_topic: str = "headrace-offsets"
+    offsets_partitions: int = 25
+    offsets_replication: int = 3
+    transaction_timeout_ms: int = 30_000
+    id_prefix: str = "headrace"
+    producer: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    consumer: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    admin: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, config: SourceCommonConfig) -> Self:
+        """Those of a connector's configuration."""
+        return cls(
+            bootstrap_servers=config.bootstrap_servers,
+            connector=config.name,
+            offsets_topic=config.offset_storage_topic,
+            offsets_partitions=config.offset_storage_partitions,
+            offsets_replication=config.offset_storage_replication_factor or DEFAULT_REPLICATION,
+            transaction_timeout_ms=config.transaction_timeout_ms,
+            id_prefix=config.transactional_id_prefix,
+            producer=config.producer_overrides,
+            consumer=config.consumer_overrides,
+            admin=config.admin_overrides,
+        )
+
+    def transactional_id(self, holder: int | str) -> str:
+        """The id of task number `holder`, or of `"driver"`."""
+        return f"{self.id_prefix}-{self.offsets_topic}-{self.connector}-{holder}"
+
+    def admin_config(self) -> dict[str, Any]:
+        """For an AdminClient."""
+        return {**self._common(), **self.admin}
+
+    def consumer_config(self) -> dict[str, Any]:
+        """For a reader of committed records that is assigned to partitions and joins no group."""
+        return {
+            **self._common(),
+            "fetch.wait.max.ms": 10,
+            **self.consumer,
+            "group.id": self.transactional_id("reader"),
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+            "isolation.level": "read_committed",
+        }
+
+    def producer_config(self) -> dict[str, Any]:
+        """For a producer that places records as Kafka Connect's do."""
+        return {
+            **self._common(),
+            "linger.ms": 5,
+            "queue.buffering.max.messages": 500_000,
+            **self.producer,
+            "partitioner": "murmur2_random",
+            "acks": "all",
+            "enable.idempotence": True,
+        }
+
+    def transactional_config(self, holder: int | str) -> dict[str, Any]:
+        """For a producer with the transactional id of `holder`."""
+        return {
+            **self.producer_config(),
+            "transactional.id": self.transactional_id(holder),
+            "transaction.timeout.ms": self.transaction_timeout_ms,
+        }
+
+    def _common(self) -> dict[str, Any]:
+        return {"bootstrap.servers": self.bootstrap_servers, **QUICK, "logger": log, "log_level": ERRORS_ONLY}

@@ -1,0 +1,81 @@
+"""The offsets topic itself: created compacted, refused if it is not."""
+
+import time
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from headrace.framework.errors import NotCompactedError, OffsetsError, RetriableError
+from headrace.offsets.kafka.settings import KafkaSettings
+
+__all__ = ["ensure_offsets_topic"]
+
+REACH_WITHIN_S = 30.0
+
+# The broker's defaults never clean the active segment, which for a small topic is the only one.
+CLEANED_SOON = {
+    "cleanup.policy": "compact",
+    "segment.ms": "600000",
+    "segment.bytes": str(16 * 1024 * 1024),
+    "min.cleanable.dirty.ratio": "0.1",
+    "max.compaction.lag.ms": "600000",
+}
+
+
+def ensure_offsets_topic(settings: KafkaSettings) -> int:
+    """Make the connector's offsets topic if it is missing; how many partitions it has.
+
+    Raises `NotCompactedError` for a topic that exists and would forget, `RetriableError` if Kafka cannot be reached.
+    """
+    admin = AdminClient(settings.admin_config())
+    name = settings.offsets_topic
+    try:
+        cluster = admin.list_topics(timeout=REACH_WITHIN_S)
+        if name not in cluster.topics:
+            _create(admin, settings, brokers=len(cluster.brokers))
+        _refuse_uncompacted(admin, name)
+        return len(admin.list_topics(name, timeout=REACH_WITHIN_S).topics[name].partitions)
+    except KafkaException as error:
+        raise RetriableError(
+            f"Kafka at {settings.bootstrap_servers} does not answer for the offsets topic {name}: "
+            f"{error.args[0].str()}; check bootstrap.servers and that the broker runs"
+        ) from error
+
+
+def _create(admin: AdminClient, settings: KafkaSettings, *, brokers: int) -> None:
+    topic = NewTopic(
+        settings.offsets_topic,
+        num_partitions=settings.offsets_partitions,
+        replication_factor=min(settings.offsets_replication, brokers),
+        config=CLEANED_SOON,
+    )
+    try:
+        admin.create_topics([topic])[settings.offsets_topic].result(REACH_WITHIN_S)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise OffsetsError(
+                f"the offsets topic {settings.offsets_topic} could not be created: {error.args[0].str()}; "
+                "create it with cleanup.policy=compact, or allow this user to"
+            ) from error
+    _await_leaders(admin, settings)
+
+
+def _await_leaders(admin: AdminClient, settings: KafkaSettings) -> None:
+    deadline = time.monotonic() + REACH_WITHIN_S
+    while time.monotonic() < deadline:
+        topic = admin.list_topics(settings.offsets_topic, timeout=REACH_WITHIN_S).topics[settings.offsets_topic]
+        if topic.partitions and all(partition.leader >= 0 for partition in topic.partitions.values()):
+            return
+        time.sleep(0.02)
+    raise RetriableError(f"the new offsets topic {settings.offsets_topic} has no leaders after {REACH_WITHIN_S:.0f} s")
+
+
+def _refuse_uncompacted(admin: AdminClient, name: str) -> None:
+    resource = ConfigResource(ResourceType.TOPIC, name)
+    found = admin.describe_configs([resource])[resource].result(REACH_WITHIN_S)
+    policy = found["cleanup.policy"].value
+    if policy != "compact":
+        raise NotCompactedError(
+            f"the offsets topic {name} has cleanup.policy={policy} and would forget progress: "
+            "alter it to cleanup.policy=compact, or name another topic in offset.storage.topic"
+        )

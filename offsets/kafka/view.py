@@ -1,0 +1,133 @@
+"""The committed entries of one connector, kept as bytes and parsed when they are asked for."""
+
+import logging
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import attrs
+from confluent_kafka import Message
+
+from headrace.framework.compat import override
+from headrace.framework.errors import MalformedOffsetError
+from headrace.offsets.codec import decode_key, decode_value, encode_key, encode_value, key_prefix, key_spellings
+from headrace.offsets.kafka.records import Counters, Generation, counter_key, generation_key
+from headrace.offsets.key import OffsetManagerKey
+from headrace.offsets.merge import merged
+from headrace.offsets.store import Offsets, OffsetStore
+
+__all__ = ["KafkaOffsetView"]
+
+log = logging.getLogger(__name__)
+
+MOST_NAMES_PERMUTED = 4
+
+
+@attrs.define
+class KafkaOffsetView(OffsetStore):
+    """What `OffsetsLog` has read, for one connector.
+
+    A source partition may stand in the topic under several keys, one for each order in which its names were once
+    written; they are one entry here. A million entries cost a second and their bytes.
+    """
+
+    connector: str
+    entries: dict[bytes, bytes] = attrs.field(factory=dict)
+    beside: dict[bytes, bytes] = attrs.field(factory=dict)
+    malformed: int = 0
+    _prefix: bytes = attrs.field(init=False)
+    _beside_prefix: bytes = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._prefix = key_prefix(self.connector)
+        self._beside_prefix = generation_key(self.connector).rpartition(b",")[0] + b","
+
+    def take(self, message: Message) -> None:
+        """Take in a record of the topic; those of other connectors are passed over."""
+        key, value = message.key(), message.value()
+        if isinstance(key, bytes):
+            self.take_raw(key, value if isinstance(value, bytes) else None)
+
+    def take_raw(self, key: bytes, value: bytes | None) -> None:
+        """Take in a record by its key and value; the last one of a key wins."""
+        if key.startswith(self._beside_prefix):
+            self._keep(self.beside, key, value)
+        elif key.startswith(self._prefix):
+            self._keep(self.entries, key, value)
+        elif not key.startswith(b'["'):
+            self._pass_over(MalformedOffsetError(f"the key {key[:120]!r} is no source partition"))
+
+    @override
+    def get(self, keys: Collection[OffsetManagerKey]) -> dict[OffsetManagerKey, dict[str, Any]]:
+        found = {}
+        for key in keys:
+            known = [value for raw in self.raw_keys(key) if (value := self._decoded(raw)) is not None]
+            if known:
+                found[key] = merged(known)
+        return found
+
+    @override
+    def items(self) -> Iterator[tuple[OffsetManagerKey, dict[str, Any]]]:
+        values: dict[OffsetManagerKey, list[dict[str, Any]]] = {}
+        for raw in list(self.entries):
+            try:
+                _, key = decode_key(raw)
+            except MalformedOffsetError as error:
+                self._pass_over(error)
+                continue
+            value = self._decoded(raw)
+            if value is not None:
+                values.setdefault(key, []).append(value)
+        for partition, known in values.items():
+            yield partition, merged(known)
+
+    @override
+    def committed(self, offsets: Offsets) -> None:
+        for key, value in self.records_for(offsets):
+            self.take_raw(key, value)
+
+    def raw_keys(self, key: OffsetManagerKey) -> list[bytes]:
+        """The keys under which the topic may have `key`: the one that we write first, then its twins."""
+        if len(key.mapping) > MOST_NAMES_PERMUTED:
+            return [encode_key(self.connector, key.mapping)]
+        return list(key_spellings(self.connector, key))
+
+    def records_for(self, offsets: Offsets) -> Iterator[tuple[bytes, bytes | None]]:
+        """The records to write for `offsets`: each under one key, with tombstones for the twins that exist.
+
+        A twin that stayed would go on claiming what it claimed, and a reader could believe it.
+        """
+        for key, value in offsets.items():
+            canonical, *twins = self.raw_keys(key)
+            yield canonical, encode_value(value)
+            for twin in twins:
+                if twin in self.entries:
+                    yield twin, None
+
+    @property
+    def generation(self) -> Generation:
+        """The generation record as it was last read."""
+        return Generation.decode(self.beside.get(generation_key(self.connector)))
+
+    def counters(self, task_id: int) -> Counters:
+        """A task's totals as they were last read."""
+        return Counters.decode(self.beside.get(counter_key(self.connector, task_id)))
+
+    def _decoded(self, raw: bytes) -> dict[str, Any] | None:
+        stored = self.entries.get(raw)
+        if stored is None:
+            return None
+        try:
+            return decode_value(stored)
+        except MalformedOffsetError as error:
+            self._pass_over(error)
+            return None
+
+    def _pass_over(self, error: MalformedOffsetError) -> None:
+        self.malformed += 1
+        log.warning("%s: %s; it is passed over", self.connector, error)
+
+    def _keep(self, where: dict[bytes, bytes], key: bytes, value: bytes | None) -> None:
+        if value is None:
+            where.pop(key, None)
+        else:
+            where[key] = value

@@ -1,0 +1,96 @@
+"""What names a piece of a source, whatever the order in which its parts were written down."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from headrace.framework.compat import override
+from headrace.framework.errors import OffsetValueError
+
+__all__ = ["OffsetManagerKey", "checked_map"]
+
+LARGEST = 2**63 - 1
+
+
+def checked_map(mapping: Mapping[str, Any], *, what: str) -> dict[str, Any]:
+    """A copy of `mapping` of plain Python values, or `OffsetValueError` if Kafka Connect could not store it.
+
+    It is flat: string keys; strings, booleans, None, finite floats and integers of at most 64 bits as values. A
+    larger integer is refused, not rounded. Members of a subclass (an enumeration's, NumPy's floats) come out as what
+    they are stored as.
+    """
+    return {_plain_name(name, what): _plain(name, value, what) for name, value in mapping.items()}
+
+
+def _plain_name(name: object, what: str) -> str:
+    if type(name) is str:
+        return name
+    if isinstance(name, str):
+        return str.__str__(name)
+    raise OffsetValueError(f"{what} has the name {name!r}: names are strings")
+
+
+def _plain(name: str, value: object, what: str) -> str | int | float | bool | None:
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return value if type(value) is str else str.__str__(value)
+        case int():
+            if -LARGEST - 1 <= value <= LARGEST:
+                return int(value)
+            raise OffsetValueError(f"{what} has {name}={value}: integers have at most 64 bits; store it as a string")
+        case float():
+            if math.isfinite(value):
+                return float(value)
+            raise OffsetValueError(f"{what} has {name}={value}: JSON knows no such number; store it as a string")
+        case _:
+            raise OffsetValueError(
+                f"{what} has {name}={value!r}: values are strings, integers, floats, booleans or None; "
+                "spread a nested value over several names"
+            )
+
+
+def _partition(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    return checked_map(mapping, what="a source partition")
+
+
+@attrs.frozen(eq=False, repr=False)
+class OffsetManagerKey:
+    """The source partition that an entry belongs to: `OffsetManagerKey({"bucket": "b", "objectKey": "k"})`.
+
+    Equal to any other with the same names and values, in whatever order; the order given is the one in which it is
+    written. Hashable, immutable; the map that goes in and the one that comes out are copies.
+    """
+
+    _mapping: dict[str, Any] = attrs.field(converter=_partition)
+    _identity: frozenset[tuple[str, type, Any]] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Work out what two keys are compared by."""
+        # 1, 1.0 and True are one key to Python and three to JSON.
+        identity = frozenset((name, type(value), value) for name, value in self._mapping.items())
+        object.__setattr__(self, "_identity", identity)
+
+    @property
+    def mapping(self) -> dict[str, Any]:
+        """The names and values, in the order in which they were given."""
+        return dict(self._mapping)
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OffsetManagerKey) and self._identity == other._identity
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._mapping,)
+
+    @override
+    def __repr__(self) -> str:
+        return f"OffsetManagerKey({self._mapping!r})"

@@ -1,0 +1,43 @@
+"""Kafka as the sink: records and offsets in one transaction, or at least once.
+
+- `transactional`: the writer of the protocol.
+- `at_least_once`: the writer without transactions.
+"""
+
+from headrace.framework.compat import override
+from headrace.framework.config import SourceCommonConfig, Support
+from headrace.framework.sink import Sink, SinkWriter
+from headrace.framework.worker.plan import TaskPlan
+from headrace.offsets.kafka.records import Generation
+from headrace.offsets.kafka.settings import KafkaSettings
+
+__all__ = ["KafkaSink"]
+
+
+class KafkaSink(Sink):
+    """Exactly once, unless `exactly.once.support=disabled`."""
+
+    config: SourceCommonConfig
+
+    @override
+    def configure(self, config: SourceCommonConfig) -> None:
+        self.config = config
+
+    @property
+    @override
+    def exactly_once(self) -> bool:
+        return self.config.exactly_once_support is not Support.DISABLED
+
+    @override
+    def writer(self, plan: TaskPlan) -> SinkWriter:
+        from headrace.sinks.kafka.at_least_once import AtLeastOnceKafkaWriter  # noqa: PLC0415 - Kafka comes with it
+        from headrace.sinks.kafka.transactional import TransactionalKafkaWriter  # noqa: PLC0415 - as above
+
+        kind = TransactionalKafkaWriter if self.exactly_once else AtLeastOnceKafkaWriter
+        return kind(
+            settings=KafkaSettings.of(self.config),
+            task_id=plan.task_id,
+            generation=Generation(generation=plan.generation, owner=plan.owner),
+            partitions=plan.partitions,
+            snapshot=plan.snapshot,
+        )

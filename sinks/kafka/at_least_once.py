@@ -1,0 +1,142 @@
+"""Records first, offsets after their acknowledgement: at least once."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import attrs
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from headrace.framework.compat import override
+from headrace.framework.errors import OffsetsError, SinkError, TakenOverError
+from headrace.framework.record import Header
+from headrace.framework.sink import SinkWriter
+from headrace.framework.worker.plan import OffsetsSnapshot
+from headrace.offsets.kafka.log import OffsetsLog
+from headrace.offsets.kafka.records import Counters, Generation, counter_key
+from headrace.offsets.kafka.settings import KafkaSettings
+from headrace.offsets.kafka.view import KafkaOffsetView
+from headrace.offsets.store import Offsets, OffsetStore
+
+__all__ = ["AtLeastOnceKafkaWriter"]
+
+FLUSH_WITHIN_S = 120.0
+
+
+@attrs.define(kw_only=True)
+class AtLeastOnceKafkaWriter(SinkWriter):
+    """One attempt of one task, without transactions.
+
+    Offsets are written when everything before them has been acknowledged, so a crash repeats records and loses none.
+    A record that cannot be delivered fails the commit, and its offset is not written.
+    """
+
+    exactly_once: ClassVar[bool] = False
+
+    settings: KafkaSettings
+    task_id: int
+    generation: Generation
+    partitions: int
+    snapshot: OffsetsSnapshot
+    _producer: Producer = attrs.field(init=False)
+    _view: KafkaOffsetView = attrs.field(init=False)
+    _counters: Counters = attrs.field(init=False)
+    _undelivered: KafkaError | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._view = KafkaOffsetView(self.settings.connector)
+        self._counters = Counters(owner=self.generation.owner)
+        self._producer = Producer(
+            {
+                **self.settings.producer_config(),
+                # Called for failures only: a callback for each record would double its price.
+                "on_delivery": self._note_delivery,
+                "delivery.report.only.error": True,
+            }
+        )
+
+    @override
+    def open(self) -> OffsetStore:
+        for key, value in self.snapshot.entries.items():
+            self._view.take_raw(key, value)
+        positions = {number: self.snapshot.positions.get(number, 0) for number in range(self.partitions)}
+        reader = OffsetsLog(self.settings, self._view.take, positions)
+        try:
+            reader.read_to_high_watermark()
+        finally:
+            reader.close()
+        if not self._view.generation.is_same_run(self.generation):
+            raise TakenOverError(
+                f"connector {self.settings.connector}, task {self.task_id}: taken over by generation "
+                f"{self._view.generation.generation}; this attempt is of {self.generation.generation} and stops"
+            )
+        known = self._view.counters(self.task_id)
+        if known.owner == self.generation.owner:
+            self._counters = known
+        return self._view
+
+    @override
+    def write(
+        self,
+        topic: str,
+        key: bytes | None,
+        values: Sequence[bytes | None],
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Sequence[Header] = (),
+    ) -> None:
+        if topic == self.settings.offsets_topic:
+            raise OffsetsError(f"records cannot go to {topic}: it is the connector's offsets topic; name another topic")
+        options: dict[str, Any] = {} if timestamp is None else {"timestamp": timestamp}
+        if headers:
+            options["headers"] = list(headers)
+        for value in values:
+            self._produce(topic, value, key, -1 if partition is None else partition, options)
+        self._producer.poll(0)
+
+    @override
+    def commit(self, offsets: Offsets, counted: Mapping[str, int]) -> None:
+        self._flush()
+        topic, counters = self.settings.offsets_topic, self._counters.plus(counted)
+        for key, value in self._view.records_for(offsets):
+            self._produce(topic, value, key, -1, {})
+        self._produce(topic, counters.encode(), counter_key(self.settings.connector, self.task_id), -1, {})
+        self._flush()
+        self._counters = counters
+
+    @override
+    def abort(self) -> None:
+        """Nothing can be taken back: what was sent stays, its offsets were not written."""
+
+    @override
+    def close(self) -> None:
+        self._producer.flush(1.0)
+
+    def _produce(
+        self, topic: str, value: bytes | None, key: bytes | None, partition: int, options: Mapping[str, Any]
+    ) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, value, key, partition, **options)
+            except BufferError:
+                self._producer.poll(0.05)
+            except KafkaException as error:
+                raise SinkError(f"producing to {topic} failed: {error.args[0].str()}") from error
+            else:
+                return
+
+    def _flush(self) -> None:
+        deadline = time.monotonic() + FLUSH_WITHIN_S
+        while self._producer.flush(1.0):
+            if time.monotonic() > deadline:
+                raise SinkError(
+                    f"Kafka at {self.settings.bootstrap_servers} did not acknowledge the records within "
+                    f"{FLUSH_WITHIN_S:.0f} s; check that it is up"
+                )
+        if self._undelivered is not None:
+            raise SinkError(f"a record was not delivered: {self._undelivered.str()}")
+
+    def _note_delivery(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None and self._undelivered is None:
+            self._undelivered = error

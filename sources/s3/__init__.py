@@ -1,0 +1,80 @@
+"""Objects in S3, and in whatever speaks its protocol.
+
+In the order in which an object meets them: `config` (what the user asks for), `client` (the connection), `listing`
+(what there is), `objects` (one thing that is there), `entry` (how far it has been read, and what to do about it),
+`stream` (its bytes, over broken connections). `failures` says in our words what boto3 says in its own, `attempts`
+counts how often something is tried, and `interrupt` ends a read that a stopping task waits in. Above them `splits`,
+`enumerator` and `reader` make them a split source.
+
+boto3 comes in with the extra `s3`, and is imported when a client is made.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from headrace.framework.compat import override
+from headrace.framework.config import SourceCommonConfig
+from headrace.framework.naming import NameParts, NameTemplate
+from headrace.framework.splits import (
+    Boundedness,
+    SourceReader,
+    SourceReaderContext,
+    SplitDescription,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+    SplitSerializer,
+    SplitSource,
+)
+from headrace.sources.s3.config import S3Config
+from headrace.sources.s3.entry import Action, S3OffsetEntry, object_key, what_to_do
+from headrace.sources.s3.enumerator import S3Enumerator
+from headrace.sources.s3.reader import S3Reader
+from headrace.sources.s3.splits import S3Split, S3SplitSerializer
+
+__all__ = ["S3Source"]
+
+
+class S3Source(SplitSource[S3Split]):
+    """The objects of a bucket, each a split; their order is that of their keys within a task."""
+
+    config_class = S3Config
+
+    config: S3Config
+    _template: NameTemplate
+
+    @override
+    def configure(self, props: Mapping[str, str]) -> SourceCommonConfig:
+        self.config = S3Config.from_props(props)
+        self._template = NameTemplate.parse(self.config.file_name_template)
+        return self.config
+
+    @property
+    @override
+    def boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    @property
+    @override
+    def split_serializer(self) -> SplitSerializer[S3Split]:
+        return S3SplitSerializer()
+
+    @override
+    def describe(self, split: S3Split, offset: Mapping[str, Any] | None) -> SplitDescription:
+        found = split.object
+        stored = None if offset is None else S3OffsetEntry(object_key(found.bucket, found.key), offset)
+        decision = what_to_do(stored, found, self.config.overwrite_policy)
+        place = stored.position() if stored and decision.action is Action.FINISHED else decision.position
+        parts = self._template.match(found.key) or NameParts()
+        return SplitDescription(
+            key=found.key, records_done=place.records, byte=place.byte, topic=self.config.topic or parts.topic
+        )
+
+    @override
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[S3Split], state: Mapping[str, Any] | None
+    ) -> SplitEnumerator[S3Split]:
+        return S3Enumerator(context, self.config)
+
+    @override
+    def create_reader(self, context: SourceReaderContext) -> SourceReader[S3Split]:
+        return S3Reader(context, self.config)

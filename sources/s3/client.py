@@ -1,0 +1,159 @@
+"""Making the client: where the server is, and who asks."""
+
+import functools
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import attrs
+
+from headrace import __version__
+from headrace.framework.errors import SourceError, Where
+from headrace.framework.stage import Stage
+from headrace.sources.s3.failures import s3_failures
+
+__all__ = ["Connection", "Role", "S3Client", "make_client"]
+
+CONNECT_TIMEOUT_S = 10
+READ_TIMEOUT_S = 30
+
+
+def _with_scheme(url: str | None) -> str | None:
+    if not url:
+        return None
+    return url if "://" in url else f"https://{url}"
+
+
+class S3Client(Protocol):
+    """What is used of boto3's client."""
+
+    def list_objects_v2(self, **request: Any) -> Mapping[str, Any]:
+        """One page of a listing."""
+        ...
+
+    def get_object(self, **request: Any) -> Mapping[str, Any]:
+        """An object's bytes, as a stream, and what the server says of it."""
+        ...
+
+    def head_object(self, **request: Any) -> Mapping[str, Any]:
+        """What the server says of an object."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class Role:
+    """A role to assume by STS; its credentials last for `duration_s` and are fetched anew before they end."""
+
+    arn: str
+    session_name: str
+    external_id: str | None = None
+    duration_s: int = 3600
+    endpoint: str | None = attrs.field(default=None, converter=_with_scheme)
+
+    def request(self) -> dict[str, Any]:
+        """What to ask STS for."""
+        request: dict[str, Any] = {
+            "RoleArn": self.arn,
+            "RoleSessionName": self.session_name,
+            "DurationSeconds": self.duration_s,
+        }
+        return request if self.external_id is None else {**request, "ExternalId": self.external_id}
+
+
+@attrs.frozen(kw_only=True)
+class Connection:
+    """Where the server is and who asks.
+
+    An `endpoint` of one's own (https where it names no scheme) means keys in the path. The one who asks is the key
+    pair, or else the profile, or else whoever boto3's own chain finds; with a `role`, that one assumes it.
+    """
+
+    region: str = "us-east-1"
+    endpoint: str | None = attrs.field(default=None, converter=_with_scheme)
+    access_key_id: str | None = None
+    secret_access_key: str | None = attrs.field(default=None, repr=False)
+    profile: str | None = None
+    role: Role | None = None
+
+
+def make_client(connection: Connection) -> S3Client:
+    """A client for `connection`; nothing is asked of the server yet. It may be used by many threads.
+
+    It tries everything once: `Attempts` does the rest.
+    """
+    try:
+        import boto3  # noqa: PLC0415 - heavy, and comes with the extra
+        from botocore.config import Config  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise SourceError("the S3 source needs boto3: pip install 'headrace[s3]'", _WHERE) from error
+
+    with s3_failures(_WHERE):
+        session = boto3.Session(botocore_session=_session(connection))
+        client: S3Client = session.client(
+            "s3",
+            endpoint_url=connection.endpoint,
+            config=Config(
+                retries={"mode": "standard", "total_max_attempts": 1},
+                connect_timeout=CONNECT_TIMEOUT_S,
+                read_timeout=READ_TIMEOUT_S,
+                user_agent_extra=f"headrace/{__version__}",
+                # A part of an object has no checksum of its own, and other servers than Amazon's get them wrong.
+                response_checksum_validation="when_required",
+                s3={"addressing_style": "path" if connection.endpoint else "auto"},
+            ),
+        )
+    return client
+
+
+_WHERE = Where(stage=Stage.DISCOVER)
+
+
+def _session(connection: Connection) -> Any:
+    """The session of botocore with the credentials of whoever asks."""
+    asking = _bare_session(connection)
+    if connection.access_key_id is not None:
+        asking.set_credentials(connection.access_key_id, connection.secret_access_key)
+    if connection.role is None:
+        return asking
+    session = _bare_session(connection)
+    session.register_component("credential_provider", _AssumedRole(asking, connection.role))
+    return session
+
+
+def _bare_session(connection: Connection) -> Any:
+    from botocore.session import Session  # noqa: PLC0415 - heavy
+
+    session = Session(profile=connection.profile)
+    session.set_config_variable("region", connection.region)
+    session.register_component("data_loader", _service_models())
+    return session
+
+
+@functools.cache
+def _service_models() -> Any:
+    """Amazon's descriptions of its services: read once per process, they make up most of the price of a client."""
+    from botocore.loaders import create_loader  # noqa: PLC0415 - heavy
+
+    return create_loader()
+
+
+@attrs.frozen
+class _AssumedRole:
+    """What botocore asks for credentials: they are fetched at the first request, and again before they end."""
+
+    asking: Any
+    role: Role
+
+    def load_credentials(self) -> Any:
+        from botocore.credentials import DeferredRefreshableCredentials  # noqa: PLC0415 - heavy
+
+        return DeferredRefreshableCredentials(refresh_using=self._assume, method="sts-assume-role")
+
+    def _assume(self) -> dict[str, Any]:
+        sts = self.asking.create_client("sts", endpoint_url=self.role.endpoint)
+        given = sts.assume_role(**self.role.request())["Credentials"]
+        return {
+            "access_key": given["AccessKeyId"],
+            "secret_key": given["SecretAccessKey"],
+            "token": given["SessionToken"],
+            "expiry_time": given["Expiration"].isoformat(),
+        }

@@ -1,0 +1,136 @@
+"""How far an object has been read, and what that means for the object that is there now."""
+
+import enum
+from collections.abc import Mapping
+from typing import Any, Self
+
+import attrs
+
+from headrace.offsets.entry import RECORD_COUNT, OffsetManagerEntry
+from headrace.offsets.key import OffsetManagerKey
+from headrace.sources.s3.objects import S3Object, same_etag
+from headrace.transformers.base import Position
+
+__all__ = ["Action", "Decision", "OverwritePolicy", "S3OffsetEntry", "object_key", "what_to_do"]
+
+COMPLETE = "complete"
+ETAG = "etag"
+SIZE = "size"
+LAST_MODIFIED = "lastModified"
+BYTE_OFFSET = "byteOffset"
+LINE = "line"
+
+
+class OverwritePolicy(enum.StrEnum):
+    """What becomes of an object that was overwritten after its first record was read."""
+
+    REREAD = "reread"
+    """It is read again from its first record."""
+
+    IGNORE = "ignore"
+    """It is left out, what had not been read of it included."""
+
+    FAIL = "fail"
+    """It fails its task."""
+
+
+class Action(enum.StrEnum):
+    """What to do about an object."""
+
+    READ = "read"
+    """Read on, from the decision's position."""
+
+    FINISHED = "finished"
+    """Nothing: it has been read to its end."""
+
+    REREAD = "reread"
+    """Read it from its first record, with a new entry: it is another object than the one that was read."""
+
+    IGNORE = "ignore"
+    """Leave it out, and say so."""
+
+    FAIL = "fail"
+    """Fail, and name it."""
+
+
+@attrs.frozen
+class Decision:
+    """What to do about an object, and from where to read it if it is to be read."""
+
+    action: Action
+    position: Position = attrs.field(factory=Position)
+
+
+def object_key(bucket: str, key: str) -> OffsetManagerKey:
+    """The source partition of an object, in the order in which Kafka Connect's S3 source has it written."""
+    return OffsetManagerKey({"bucket": bucket, "objectKey": key})
+
+
+class S3OffsetEntry(OffsetManagerEntry):
+    """The progress in one object: records, and what else is known of the place and of the version that was read.
+
+    What Kafka Connect has stored is a `recordCount` and nothing else. Properties that others have added survive.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def for_object(cls, found: S3Object) -> Self:
+        """The entry of an object of which nothing has been read."""
+        version = {ETAG: found.etag, SIZE: found.size, LAST_MODIFIED: found.last_modified}
+        known = {name: value for name, value in version.items() if value != ""}
+        return cls(object_key(found.bucket, found.key), {RECORD_COUNT: 0, **known})
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the object was read to its end."""
+        return self.get_bool(COMPLETE) is True
+
+    def position(self) -> Position:
+        """Where reading goes on."""
+        return Position(records=self.record_count, byte=self.get_int(BYTE_OFFSET) or 0, line=self.get_int(LINE) or 0)
+
+    def advanced(self, position: Position) -> Self:
+        """An entry of the same object that says to go on at `position`."""
+        return self.from_properties(self.properties_at(position))
+
+    def properties_at(self, position: Position) -> dict[str, Any]:
+        """What `advanced(position)` would store."""
+        kept = {name: value for name, value in self.get_properties().items() if name not in _PLACE}
+        return {RECORD_COUNT: position.records, **kept, **_place(position)}
+
+    def finished(self) -> Self:
+        """An entry that says that the object was read to its end, at the position where this one is."""
+        return self.from_properties({**self.get_properties(), COMPLETE: True})
+
+    def is_of(self, found: S3Object) -> bool:
+        """Whether the version that was read is the one that is there, as far as both are known."""
+        etag = self.get_string(ETAG)
+        if etag and found.etag:
+            return same_etag(etag, found.etag)
+        known = ((self.get_int(SIZE), found.size), (self.get_int(LAST_MODIFIED), found.last_modified))
+        return all(mine is None or mine == theirs for mine, theirs in known)
+
+
+_PLACE = frozenset({RECORD_COUNT, BYTE_OFFSET, LINE, COMPLETE})
+
+
+def _place(position: Position) -> Mapping[str, int]:
+    known = {BYTE_OFFSET: position.byte, LINE: position.line}
+    return {name: value for name, value in known.items() if value}
+
+
+def what_to_do(entry: S3OffsetEntry | None, found: S3Object, policy: OverwritePolicy) -> Decision:
+    """What to do about an object, by what is stored of it.
+
+    An entry that knows no version (Kafka Connect's) is taken for one of the object that is there: it says how many
+    records to pass over, and only `complete` says that there are no more. An object that was overwritten before its
+    first record was read is simply read.
+    """
+    if entry is None:
+        return Decision(Action.READ)
+    if entry.is_of(found):
+        return Decision(Action.FINISHED) if entry.is_complete else Decision(Action.READ, entry.position())
+    if not entry.is_complete and entry.record_count == 0:
+        return Decision(Action.READ)
+    return Decision(Action(policy.value))

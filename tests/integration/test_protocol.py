@@ -1,0 +1,324 @@
+"""The protocol on a real broker: each test holds one hole shut that was once open."""
+
+import threading
+import uuid
+
+import pytest
+from confluent_kafka import Producer
+
+from headrace.framework.errors import FencedError, NotCompactedError, TakenOverError
+from headrace.framework.worker.plan import OffsetsSnapshot
+from headrace.offsets.kafka.claim import Claim
+from headrace.offsets.kafka.log import OffsetsLog
+from headrace.offsets.kafka.settings import KafkaSettings
+from headrace.offsets.kafka.topic import ensure_offsets_topic
+from headrace.offsets.kafka.view import KafkaOffsetView
+from headrace.offsets.key import OffsetManagerKey
+from headrace.sinks.kafka.transactional import TransactionalKafkaWriter
+from headrace.testing import create_topic, read_topic
+
+pytestmark = pytest.mark.xdist_group("kafka")
+
+PARTITIONS = 5
+
+
+@pytest.fixture
+def settings(kafka_bootstrap_servers):
+    name = uuid.uuid4().hex[:8]
+    made = KafkaSettings(
+        bootstrap_servers=kafka_bootstrap_servers,
+        connector=f"c-{name}",
+        offsets_topic=f"offsets-{name}",
+        offsets_partitions=PARTITIONS,
+    )
+    ensure_offsets_topic(made)
+    create_topic(kafka_bootstrap_servers, topic_of(made))
+    return made
+
+
+def topic_of(settings):
+    return f"records-{settings.connector}"
+
+
+def claim_of(settings, tasks=2):
+    return Claim.take(settings, partitions=PARTITIONS, tasks=tasks)
+
+
+def writer_of(settings, claim, task_id=0, snapshot=None):
+    return TransactionalKafkaWriter(
+        settings=settings,
+        task_id=task_id,
+        generation=claim.generation,
+        partitions=PARTITIONS,
+        snapshot=snapshot or OffsetsSnapshot(),
+    )
+
+
+def key(name):
+    return OffsetManagerKey({"bucket": "b", "objectKey": name})
+
+
+def committed_values(settings):
+    return [message.value() for message in read_topic(settings.bootstrap_servers, topic_of(settings))]
+
+
+def fresh_view(settings):
+    view = KafkaOffsetView(settings.connector)
+    log = OffsetsLog(settings, view.take, dict.fromkeys(range(PARTITIONS), 0))
+    log.read_to_high_watermark()
+    log.close()
+    return view
+
+
+class TestCommits:
+    def test_records_and_offsets_become_visible_together(self, settings):
+        """After a commit the records are on the topic and the next attempt finds the offset."""
+        claim = claim_of(settings)
+        writer = writer_of(settings, claim)
+        writer.open()
+        writer.write(topic_of(settings), b"k", [b"1", b"2"])
+        writer.commit({key("o"): {"recordCount": 2}}, {"records": 2, "bytes": 2, "objects": 0, "transactions": 1})
+        writer.close()
+
+        again = writer_of(settings, claim)
+        store = again.open()
+        found = store.get([key("o")])
+        again.close()
+        claim.follow()
+        claim.log.read_to_high_watermark()
+
+        assert committed_values(settings) == [b"1", b"2"]
+        assert found == {key("o"): {"recordCount": 2}}
+        assert claim.view.counters(0).records == 2
+        claim.close()
+
+    def test_an_aborted_transaction_leaves_nothing(self, settings):
+        """Neither records nor offsets of an aborted transaction are seen, and the writer goes on."""
+        claim = claim_of(settings)
+        writer = writer_of(settings, claim)
+        writer.open()
+        writer.write(topic_of(settings), None, [b"lost"])
+        writer.abort()
+        writer.write(topic_of(settings), None, [b"kept"])
+        writer.commit({key("o"): {"recordCount": 1}}, {})
+        writer.close()
+        claim.close()
+
+        assert committed_values(settings) == [b"kept"]
+        assert fresh_view(settings).get([key("o")]) == {key("o"): {"recordCount": 1}}
+
+    def test_a_twin_under_the_other_order_is_tombstoned(self, settings):
+        """Writing an entry removes what an older writer left under the other order of its key."""
+        claim = claim_of(settings)
+        twin = claim.view.raw_keys(key("o"))[1]
+        producer = Producer(settings.producer_config())
+        producer.produce(settings.offsets_topic, b'{"recordCount":7}', twin)
+        producer.flush()
+        writer = writer_of(settings, claim)
+
+        seen_before = writer.open().get([key("o")])
+        writer.commit({key("o"): {"recordCount": 8, "etag": "e"}}, {})
+        writer.close()
+        claim.close()
+
+        view = fresh_view(settings)
+        assert seen_before == {key("o"): {"recordCount": 7}}
+        assert list(view.entries) == [view.raw_keys(key("o"))[0]]
+
+
+class TestReading:
+    def test_a_neighbours_open_transaction_hides_nothing(self, settings):
+        """What is committed behind a neighbour's open transaction is read: reading waits for the high watermark."""
+        claim = claim_of(settings)
+        neighbour = Producer({**settings.producer_config(), "transactional.id": f"neighbour-{settings.connector}"})
+        neighbour.init_transactions(30)
+        neighbour.begin_transaction()
+        for partition in range(PARTITIONS):
+            neighbour.produce(settings.offsets_topic, b"{}", b'["other",{}]', partition)
+        neighbour.flush()
+        writer = writer_of(settings, claim)
+        opened, release = threading.Event(), threading.Timer(1.0, lambda: neighbour.abort_transaction(30))
+
+        ours = threading.Thread(target=lambda: (writer.open(), opened.set()))
+        release.start()
+        ours.start()
+        ours.join()
+        release.join()
+        writer.commit({key("o"): {"recordCount": 200}}, {})
+        neighbour.begin_transaction()
+        for partition in range(PARTITIONS):
+            neighbour.produce(settings.offsets_topic, b"{}", b'["other",{}]', partition)
+        neighbour.flush()
+        threading.Timer(1.0, lambda: neighbour.abort_transaction(30)).start()
+
+        again = writer_of(settings, claim)
+        found = again.open().get([key("o")])
+
+        assert opened.is_set()
+        assert found == {key("o"): {"recordCount": 200}}
+        again.close()
+        writer.close()
+        claim.close()
+
+    def test_a_task_reads_on_from_where_the_driver_stood(self, settings):
+        """Entries shipped with the plan and those written since make one view."""
+        claim = claim_of(settings)
+        writer = writer_of(settings, claim)
+        writer.open()
+        writer.commit({key("old"): {"recordCount": 1}}, {})
+        claim.log.read_to_high_watermark()
+        shipped = OffsetsSnapshot(
+            entries={**claim.view.entries, **claim.view.beside}, positions=dict(claim.log.positions)
+        )
+        writer.commit({key("new"): {"recordCount": 2}}, {})
+        writer.close()
+
+        again = writer_of(settings, claim, snapshot=shipped)
+        found = again.open().get([key("old"), key("new")])
+
+        assert found == {key("old"): {"recordCount": 1}, key("new"): {"recordCount": 2}}
+        again.close()
+        claim.close()
+
+    def test_an_uncompacted_topic_is_refused(self, kafka_bootstrap_servers):
+        """A topic that would forget is refused, with its policy and what to do."""
+        name = f"plain-{uuid.uuid4().hex[:8]}"
+        create_topic(kafka_bootstrap_servers, name, config={"cleanup.policy": "delete"})
+
+        with pytest.raises(NotCompactedError, match=r"cleanup\.policy=delete"):
+            ensure_offsets_topic(
+                KafkaSettings(bootstrap_servers=kafka_bootstrap_servers, connector="c", offsets_topic=name)
+            )
+
+
+class TestClaims:
+    def test_generations_count_up(self, settings):
+        """Each claim is a generation of its own, and the newest one's record stands on the topic."""
+        first = claim_of(settings)
+        second = claim_of(settings)
+
+        assert (first.generation.generation, second.generation.generation) == (1, 2)
+        assert fresh_view(settings).generation == second.generation
+        first.close()
+        second.close()
+
+    def test_the_older_driver_learns_of_its_end_at_its_next_tick(self, settings):
+        """An idle driver is never fenced, so it reads the record: the older of two stops and says so."""
+        first = claim_of(settings)
+        second = claim_of(settings)
+
+        first.log.read_to_high_watermark()
+        with pytest.raises(TakenOverError, match="taken over: generation 2"):
+            first.follow()
+        second.follow()
+        first.close()
+        second.close()
+
+    def test_an_attempt_that_was_running_is_fenced(self, settings):
+        """A writer of the older run cannot commit after the newer claim, and says that it was taken over."""
+        first = claim_of(settings)
+        writer = writer_of(settings, first)
+        writer.open()
+        writer.write(topic_of(settings), None, [b"late"])
+        second = claim_of(settings)
+
+        with pytest.raises(TakenOverError) as caught:
+            writer.commit({key("o"): {"recordCount": 1}}, {})
+
+        assert not isinstance(caught.value, FencedError)
+        assert committed_values(settings) == []
+        for one in (writer, first, second):
+            one.close()
+
+    def test_an_attempt_that_inits_after_the_fencing_stops_before_it_produces(self, settings):
+        """A late attempt of the older run takes the id, sees the newer generation, and stops."""
+        first = claim_of(settings)
+        second = claim_of(settings)
+        late = writer_of(settings, first)
+
+        with pytest.raises(TakenOverError, match="generation 2"):
+            late.open()
+
+        late.close()
+        first.close()
+        second.close()
+
+    def test_a_second_attempt_in_one_generation_fences_the_first(self, settings):
+        """Of two attempts at one task the older gets FencedError, which is Spark's to handle."""
+        claim = claim_of(settings)
+        one, two = writer_of(settings, claim), writer_of(settings, claim)
+        one.open()
+        one.write(topic_of(settings), None, [b"one"])
+        two.open()
+        two.write(topic_of(settings), None, [b"two"])
+        two.commit({key("o"): {"recordCount": 1}}, {})
+
+        with pytest.raises(FencedError):
+            one.commit({key("o"): {"recordCount": 1}}, {})
+
+        assert committed_values(settings) == [b"two"]
+        for part in (one, two, claim):
+            part.close()
+
+    def test_a_claim_for_fewer_tasks_fences_the_ids_of_the_larger_run(self, settings):
+        """Fewer tasks than before: the old run's highest ids are fenced as well."""
+        first = claim_of(settings, tasks=4)
+        highest = writer_of(settings, first, task_id=3)
+        highest.open()
+        highest.write(topic_of(settings), None, [b"late"])
+        second = claim_of(settings, tasks=1)
+
+        with pytest.raises(TakenOverError):
+            highest.commit({key("o"): {"recordCount": 1}}, {})
+
+        assert second.generation.tasks == 1
+        assert committed_values(settings) == []
+        for one in (highest, first, second):
+            one.close()
+
+    def test_a_crash_between_claim_and_fencing_leaves_every_id_named(self, settings, monkeypatch):
+        """A driver that died after its claim, with fewer tasks, left a record by which the next one fences them all."""
+        first = claim_of(settings, tasks=4)
+        highest = writer_of(settings, first, task_id=3)
+        highest.open()
+        highest.write(topic_of(settings), None, [b"late"])
+        with monkeypatch.context() as patch:
+            patch.setattr("headrace.offsets.kafka.claim._fence", dies)
+            with pytest.raises(KeyboardInterrupt):
+                claim_of(settings, tasks=1)
+        left = fresh_view(settings).generation
+
+        third = claim_of(settings, tasks=1)
+        with pytest.raises(TakenOverError):
+            highest.commit({key("o"): {"recordCount": 1}}, {})
+
+        assert left.tasks == 4
+        assert committed_values(settings) == []
+        for one in (highest, first, third):
+            one.close()
+
+    def test_of_two_claims_at_once_one_owner_remains(self, settings):
+        """However two drivers' claims interleave, exactly one of them owns the connector afterwards."""
+        outcomes = []
+
+        def claim():
+            try:
+                outcomes.append(claim_of(settings))
+            except TakenOverError as error:
+                outcomes.append(error)
+
+        threads = [threading.Thread(target=claim) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        owner = fresh_view(settings).generation
+        claims = [outcome for outcome in outcomes if isinstance(outcome, Claim)]
+        assert [one.generation.is_same_run(owner) for one in claims].count(True) == 1
+        for one in claims:
+            one.close()
+
+
+def dies(*_):
+    raise KeyboardInterrupt

@@ -1,0 +1,341 @@
+import bz2
+import gzip
+import io
+import json
+import lzma
+import os
+import subprocess
+import sys
+import tracemalloc
+from itertools import repeat
+
+import cramjam
+import pytest
+
+from headrace.framework.errors import ConfigError, DataError, RetriableError
+from headrace.framework.stage import Stage
+from headrace.testing.streams import ScriptedStream, drained
+from headrace.transformers.base import Position
+from headrace.transformers.compression import KINDS, check_kind, detect, open_decompressed
+from headrace.transformers.jsonl import JsonlTransformer
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+
+def xerial(data, block=100):
+    """What Java's SnappyOutputStream writes."""
+    blocks = [bytes(cramjam.snappy.compress_raw(data[at : at + block])) for at in range(0, len(data), block)]
+    head = b"\x82SNAPPY\x00" + b"\x00\x00\x00\x01" * 2
+    return head + b"".join(len(part).to_bytes(4, "big") + part for part in blocks)
+
+
+def framed(data):
+    return bytes(cramjam.snappy.compress(data))
+
+
+PACKED = {
+    "gzip": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zstd": lambda data: zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1}),
+    "snappy": framed,
+    "snappy-xerial": xerial,
+}
+EVERY = pytest.mark.parametrize("form", PACKED)
+WITH_AN_END = pytest.mark.parametrize("form", ["gzip", "bz2", "xz", "zstd"])
+LINES = [json.dumps({"n": n, "text": os.urandom(20).hex()}).encode() for n in range(20)]
+CONTENT = b"\n".join(LINES) + b"\n"
+
+
+def kind_of(form):
+    return form.partition("-")[0]
+
+
+def content(stream, size=1000):
+    return b"".join(iter(lambda: stream.read(size), b""))
+
+
+def jsonl(stream):
+    return drained(JsonlTransformer().batches(stream, Position()))
+
+
+@EVERY
+@pytest.mark.parametrize("asked", ["auto", "named"])
+def test_content_comes_out(form, asked):
+    """Each compression gives the content back, asked for by name and told by its first bytes, whatever the reads."""
+    packed = PACKED[form](CONTENT)
+    stream = ScriptedStream.cut(packed, *range(1, len(packed), 7))
+
+    opened = open_decompressed(stream, "x", "auto" if asked == "auto" else kind_of(form))
+
+    assert opened.kind == kind_of(form)
+    assert content(opened, 13) == CONTENT
+
+
+@EVERY
+def test_members_one_after_the_other_are_one_content(form):
+    """Compressed files that were put together are the contents put together."""
+    packed = PACKED[form](CONTENT) + PACKED[form](b"") + PACKED[form](b"more\n")
+
+    assert content(open_decompressed(io.BytesIO(packed), "x", kind_of(form))) == CONTENT + b"more\n"
+
+
+@EVERY
+def test_reads_are_as_long_as_asked_for(form):
+    """A read gives as many bytes as it was asked for until the content ends, so that batches are not tiny."""
+    opened = open_decompressed(io.BytesIO(PACKED[form](CONTENT)), "x", kind_of(form))
+
+    sizes = [len(opened.read(300)) for _ in range(len(CONTENT) // 300 + 2)]
+
+    assert sizes == [300] * (len(CONTENT) // 300) + [len(CONTENT) % 300, 0]
+
+
+@WITH_AN_END
+def test_cut_at_every_byte_is_never_silent(form):
+    """Finding 2: a compressed object cut at any byte gives its first records, then an error with a place."""
+    packed = PACKED[form](CONTENT)
+    for kind, cut in [(kind, cut) for kind in ("auto", form) for cut in range(1, len(packed))]:
+        name = {"gzip": "x.jsonl.gz", "bz2": "x.bz2", "xz": "x.xz", "zstd": "x.jsonl.zst"}[form]
+        values, error = jsonl(open_decompressed(io.BytesIO(packed[:cut]), name, kind))
+
+        assert values == LINES[: len(values)]
+        assert isinstance(error, DataError), (kind, cut)
+        assert error.where.stage is Stage.TRANSFORM
+        assert error.where.position is not None
+        assert "ends in the middle" in str(error)
+
+
+@pytest.mark.parametrize("form", ["snappy", "snappy-xerial"])
+def test_cut_snappy_is_an_error_within_a_block(form):
+    """Finding 2: Snappy cut at any byte but between two blocks, where it has no mark, is an error with a place."""
+    packed = PACKED[form](CONTENT)
+    ends = _block_ends(packed, form)
+    for cut in range(1, len(packed)):
+        _, error = drained_bytes(open_decompressed(io.BytesIO(packed[:cut]), "x.snappy", "auto"))
+
+        assert (error is None) == (cut in ends)
+        assert error is None or error.where.position.startswith("byte ")
+
+
+def _block_ends(packed, form):
+    at, ends = (10, {10}) if form == "snappy" else (16, {16})
+    while at < len(packed):
+        size = packed[at + 1 : at + 4] if form == "snappy" else packed[at : at + 4]
+        at += 4 + int.from_bytes(size, "little" if form == "snappy" else "big")
+        ends.add(at)
+    return ends
+
+
+def drained_bytes(opened):
+    data = b""
+    try:
+        while piece := opened.read(1000):
+            data += piece
+    except DataError as error:
+        return data, error
+    return data, None
+
+
+@EVERY
+def test_damage_is_an_error_after_what_came_before(form):
+    """Finding 2: a flipped byte never changes the content in silence: it is an error with a place."""
+    packed = PACKED[form](CONTENT)
+    errors = 0
+    for at in range(0, len(packed), 5):
+        damaged = packed[:at] + bytes([packed[at] ^ 0x55]) + packed[at + 1 :]
+        data, error = drained_bytes(open_decompressed(io.BytesIO(damaged), "x", kind_of(form)))
+        if error:
+            errors += 1
+            assert error.where.position == f"byte {len(data)}"
+        elif form != "snappy-xerial":  # which has no checksum
+            assert data == CONTENT
+
+    assert errors
+
+
+@WITH_AN_END
+def test_something_else_behind_the_end_is_an_error(form):
+    """Finding 2: what follows compressed data and is none is an error after the content, not left out."""
+    packed = PACKED[form](CONTENT) + b"and something else, which is longer than any header"
+
+    values, error = jsonl(open_decompressed(io.BytesIO(packed), "x", form))
+
+    assert values == LINES
+    assert isinstance(error, DataError)
+    assert error.where.position == f"byte {len(CONTENT)}"
+    assert form in str(error)
+
+
+@pytest.mark.parametrize(("form", "allowed"), [("gzip", True), ("xz", True), ("bz2", False), ("zstd", False)])
+def test_zeros_behind_the_end(form, allowed):
+    """Zeros behind and between members are padding for gzip and xz; anywhere else they are damage."""
+    packed = PACKED[form](CONTENT)
+    zeros = bytes(70_000)
+
+    values, error = jsonl(open_decompressed(io.BytesIO(packed + zeros + packed + zeros), "x", form))
+
+    assert (values, error is None) == (LINES * 2 if allowed else LINES, allowed)
+    assert isinstance(jsonl(open_decompressed(io.BytesIO(zeros + packed), "x", form))[1], DataError)
+
+
+@EVERY
+def test_error_of_the_stream_passes_through(form):
+    """Finding 2: a stream that fails is no end: its error passes as it is, at every read from then on."""
+    fault = RetriableError("the connection broke")
+    big = b"".join(os.urandom(500) for _ in range(1000))
+    packed = PACKED[form](big)
+    opened = open_decompressed(ScriptedStream([packed[:-5], fault]), "x", kind_of(form))
+    seen = b""
+
+    with pytest.raises(RetriableError) as first:
+        seen += content(opened)
+    with pytest.raises(RetriableError) as second:
+        opened.read(1)
+
+    assert first.value is second.value is fault
+
+
+@EVERY
+def test_what_came_before_an_error_is_given_out(form):
+    """Finding 2: records in front of the place where the stream failed are given out before its error."""
+    fault = RetriableError("the connection broke")
+    lines = [os.urandom(500).hex() for _ in range(2000)]
+    packed = PACKED[form]("".join(f'"{line}"\n' for line in lines).encode())
+
+    values, error = jsonl(open_decompressed(ScriptedStream([packed[:-2], fault]), "x", kind_of(form)))
+
+    assert error is fault
+    assert len(values) > len(lines) * 0.4
+    assert [json.loads(value) for value in values] == lines[: len(values)]
+
+
+@EVERY
+def test_skip_leaves_out_what_was_read_before(form):
+    """Reading goes on inside a compressed object at a byte of its content."""
+    for skip in (0, 1, 777, len(CONTENT)):
+        opened = open_decompressed(io.BytesIO(PACKED[form](CONTENT)), "x", skip=skip)
+
+        assert content(opened) == CONTENT[skip:]
+
+
+def test_skip_beyond_the_end_is_an_error():
+    """An object that has become shorter than what was read of it is an error, not the end."""
+    with pytest.raises(DataError, match=r"byte 3: the object ends before byte 4"):
+        open_decompressed(io.BytesIO(b"abc"), "x", "none", skip=4)
+
+
+@pytest.mark.parametrize("kind", KINDS[:-1])
+def test_object_without_bytes_holds_nothing(kind):
+    """An object without bytes is empty under every compression and name."""
+    assert content(open_decompressed(io.BytesIO(b""), "x.gz", kind)) == b""
+
+
+@pytest.mark.parametrize("data", [b"plain", b"\x1f", b"\x1f\x8b", b"BZh is my name\n", b"BZh9", b"(", b"\x00" * 20])
+@pytest.mark.parametrize("kind", ["none", "auto"])
+def test_plain_objects_are_taken_as_they_are(data, kind):
+    """What does not begin with the mark of a compression is plain."""
+    opened = open_decompressed(ScriptedStream.cut(data, *range(20)), "data.jsonl", kind)
+
+    assert opened.kind == "none"
+    assert content(opened) == data
+
+
+def test_none_does_not_look():
+    """With none, bytes are bytes, and nothing is read before it is asked for."""
+    packed = gzip.compress(b"x")
+    stream = ScriptedStream([packed])
+
+    opened = open_decompressed(stream, "x.gz", "none")
+
+    assert stream.read(2) == packed[:2]
+    assert content(opened) == packed[2:]
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "kind"),
+    [
+        ("a.jsonl", gzip.compress(b""), "gzip"),
+        ("a.GZ", gzip.compress(b""), "gzip"),
+        ("a.gz", b'{"plain": true}', "none"),
+        ("a.gz", zstd.compress(b""), "none"),
+        ("a.gz", b"\x1f", "gzip"),
+        ("a.gz", b"", "none"),
+        ("a.jsonl", b"\x1f\x8b", "none"),
+        ("a.zst", zstd.compress(b""), "zstd"),
+        ("a", bz2.compress(b""), "bz2"),
+        ("a.bz2", bz2.compress(b"x"), "bz2"),
+        ("a.txt", b"BZh and so on", "none"),
+        ("a", lzma.compress(b""), "xz"),
+        ("a.snappy", framed(b"x"), "snappy"),
+        ("a", xerial(b""), "snappy"),
+        ("a", bytes(cramjam.lz4.compress(b"x")), "lz4"),
+    ],
+)
+def test_content_decides_and_the_name_may_object(name, head, kind):
+    """A mark is believed unless the name speaks of another compression; a name alone, if the mark is cut."""
+    assert detect(name, head[:16]) == kind
+
+
+def test_unknown_compression_is_a_fault_of_the_configuration():
+    """A compression that does not exist is refused with the list of those that do."""
+    with pytest.raises(ConfigError, match=r"file\.compression\.type: must be one of auto, none, gzip"):
+        check_kind("brotli")
+
+
+def test_lz4_is_refused_visibly():
+    """What is known and not read yet is refused, also when auto finds it, and with the object's name."""
+    with pytest.raises(ConfigError, match="lz4 is not read yet"):
+        check_kind("lz4")
+    with pytest.raises(ConfigError, match=r"a/b\.jsonl is lz4: lz4 is not read yet"):
+        open_decompressed(io.BytesIO(bytes(cramjam.lz4.compress(b"x"))), "a/b.jsonl")
+
+
+@pytest.mark.parametrize(("kind", "library"), [("zstd", "backports"), ("snappy", "cramjam")])
+def test_missing_library_is_named_with_its_extra(kind, library, monkeypatch):
+    """Without its library a compression is refused with the extra that brings it; the others go on."""
+    if kind == "zstd" and sys.version_info >= (3, 14):
+        library = "compression"
+    monkeypatch.setitem(sys.modules, library, None)
+
+    with pytest.raises(ConfigError, match=rf"{kind} needs {library}.*headrace\[avro\]"):
+        open_decompressed(io.BytesIO(PACKED[kind](b"x")), "x", kind)
+    assert content(open_decompressed(io.BytesIO(gzip.compress(b"x")), "x")) == b"x"
+
+
+def test_importing_takes_no_library_with_it():
+    """The libraries that extras bring are imported when they are used."""
+    code = (
+        "import sys, headrace.transformers.compression, headrace.transformers.jsonl, headrace.converters.json\n"
+        "print({'cramjam', 'backports.zstd', 'orjson'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "set()\n"
+
+
+@EVERY
+def test_memory_is_bounded_however_well_it_is_compressed(form):
+    """Two hundred megabytes that pack into next to nothing take a few megabytes of memory."""
+    stream = _packed_zeros(form)
+
+    tracemalloc.start()
+    try:
+        opened = open_decompressed(stream, "x", kind_of(form))
+        total = sum(map(len, iter(lambda: opened.read(256 * 1024), b"")))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert total == 200_000_000
+    assert peak < 16_000_000
+
+
+def _packed_zeros(form):
+    if form == "gzip":
+        return io.BytesIO(gzip.compress(bytes(50_000_000), 1) * 4)
+    if form == "snappy-xerial":
+        return ScriptedStream([xerial(b""), *repeat(xerial(bytes(1_000_000), 32_768)[16:], 200)])
+    return io.BytesIO(PACKED[form](bytes(200_000_000)))

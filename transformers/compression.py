@@ -1,0 +1,212 @@
+"""Compressed objects as streams of what is in them.
+
+With `auto` the content decides and the name may object: an object is decompressed if its first bytes are the mark of
+a compression, unless its name ends like another one's. So a gzipped `events.jsonl` is decompressed and a plain
+`events.gz` is taken as it is, as is a `data.gz` that holds Zstandard. An object that is shorter than the mark of the
+compression that its name promises is cut, not plain.
+
+Several compressed members one after the other are one content, as the tools that write them have it. Whatever does
+not end where its format says it ends is an error: so is anything behind it, but for the zeros that pad gzip and xz.
+An object without bytes holds nothing, whatever its name says.
+"""
+
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from headrace.framework.errors import ConfigError, DataError, Fault, Where
+from headrace.framework.stage import Stage
+from headrace.transformers.base import ByteStream
+from headrace.transformers.members import (
+    Decoder,
+    bz2_decoder,
+    decompressed_members,
+    gzip_decoder,
+    xz_decoder,
+    zstd_decoder,
+)
+from headrace.transformers.snappy import FRAMED_MARK, XERIAL_MARK, decompressed_blocks, snappy_library
+
+__all__ = [
+    "AUTO",
+    "COMPRESSION",
+    "KINDS",
+    "NONE",
+    "OpenedStream",
+    "check_kind",
+    "detect",
+    "leave_out",
+    "open_decompressed",
+]
+
+COMPRESSION = "file.compression.type"
+
+AUTO, NONE = "auto", "none"
+
+_SKIP_BYTES = 256 * 1024
+
+
+@attrs.frozen
+class _Codec:
+    """How a compression is told, and undone; `check` fails where its library is missing."""
+
+    suffixes: tuple[str, ...]
+    marks: tuple[bytes, ...]
+    pieces: Callable[[ByteStream], Iterator[bytes]] | None
+    check: Callable[[], object] = lambda: None
+
+
+def _members(kind: str, decoder: Callable[[], Decoder]) -> Callable[[ByteStream], Iterator[bytes]]:
+    return lambda stream: decompressed_members(stream, kind, decoder)
+
+
+_CODECS = {
+    "gzip": _Codec((".gz", ".gzip"), (b"\x1f\x8b\x08",), _members("gzip", gzip_decoder)),
+    "bz2": _Codec(
+        (".bz2",),
+        tuple(b"BZh%d%b" % (level, block) for level in range(1, 10) for block in (b"1AY&SY", b"\x17rE8P\x90")),
+        _members("bz2", bz2_decoder),
+    ),
+    "xz": _Codec((".xz",), (b"\xfd7zXZ\x00",), _members("xz", xz_decoder)),
+    "zstd": _Codec((".zst", ".zstd"), (b"\x28\xb5\x2f\xfd",), _members("zstd", zstd_decoder), zstd_decoder),
+    "snappy": _Codec((".snappy", ".sz"), (FRAMED_MARK, XERIAL_MARK), decompressed_blocks, snappy_library),
+    "lz4": _Codec((".lz4",), (b"\x04\x22\x4d\x18",), None),
+}
+
+KINDS = (AUTO, NONE, *_CODECS)
+"""What `file.compression.type` may be; lz4 is told from others, and not read yet."""
+
+_LONGEST_MARK = max(len(mark) for codec in _CODECS.values() for mark in codec.marks)
+
+
+def check_kind(kind: str, *, name: str | None = None) -> None:
+    """Raise `ConfigError` for what is no compression, cannot be read yet, or lacks its library here.
+
+    `name` is the object in which the compression was found; without it, the configuration has asked for it.
+    """
+    if kind in {AUTO, NONE}:
+        return
+    codec = _CODECS.get(kind)
+    if codec is None:
+        raise ConfigError([Fault(COMPRESSION, kind, f"must be one of {', '.join(KINDS)}")])
+    found = f"{name} is {kind}: " if name else ""
+    if codec.pieces is None:
+        message = f"{found}{kind} is not read yet: write with zstd or gzip, or take the bytes as they are (none)"
+        raise ConfigError([Fault(COMPRESSION, kind, message)])
+    try:
+        codec.check()
+    except ImportError as error:
+        message = f"{found}{kind} needs {error.name}, which is not installed: pip install 'headrace[avro]'"
+        raise ConfigError([Fault(COMPRESSION, kind, message)]) from error
+
+
+def detect(name: str, head: bytes) -> str:
+    """The compression of an object with that name and those first bytes, or `none`; see the module for the rule.
+
+    `head` is the whole object where it is shorter than 16 bytes.
+    """
+    named = next((kind for kind, codec in _CODECS.items() if name.lower().endswith(codec.suffixes)), None)
+    found = next((kind for kind, codec in _CODECS.items() if head.startswith(codec.marks)), None)
+    if found:
+        return found if named in {None, found} else NONE
+    if named and head and any(mark.startswith(head) for mark in _CODECS[named].marks):
+        return named
+    return NONE
+
+
+@attrs.frozen
+class OpenedStream:
+    """What is in an object; `kind` is the compression that was undone, or `none`."""
+
+    kind: str
+    _stream: ByteStream
+
+    def read(self, size: int, /) -> bytes:
+        """At most `size` bytes, and none at the clean end only."""
+        return self._stream.read(size)
+
+
+def open_decompressed(stream: ByteStream, name: str, kind: str = AUTO, *, skip: int = 0) -> OpenedStream:
+    """What is in the object `name`, whose first byte is the stream's first.
+
+    Memory is bounded, however well the object is compressed. With `skip`, that many bytes of the content are read
+    and left out: there is no other way to go on inside a compressed object. The stream's own errors pass through;
+    damage is a `DataError` with the place in the content, after everything before it was given out.
+
+    With `auto` the first bytes are read at once. `ConfigError` as `check_kind` has it, also for what `auto` found.
+    """
+    check_kind(kind)
+    if kind == AUTO:
+        head = _head(stream)
+        kind = detect(name, head)
+        check_kind(kind, name=name)
+        stream = _Rejoined(head, stream)
+    codec = _CODECS.get(kind)
+    if codec and codec.pieces:
+        stream = _PieceStream(codec.pieces(stream))
+    opened = OpenedStream(kind, stream)
+    leave_out(opened, skip)
+    return opened
+
+
+def leave_out(opened: OpenedStream, size: int) -> None:
+    """Read `size` bytes of the content and drop them; fewer are a `DataError`: the stored position lies behind them."""
+    left = size
+    while left:
+        data = opened.read(min(left, _SKIP_BYTES))
+        if not data:
+            raise DataError(
+                f"the object ends before byte {size}, where reading was to go on: it has become shorter; "
+                "reset its offset to read it from its beginning",
+                Where(stage=Stage.TRANSFORM, position=f"byte {size - left}"),
+            )
+        left -= len(data)
+
+
+def _head(stream: ByteStream) -> bytes:
+    head = b""
+    while len(head) < _LONGEST_MARK and (data := stream.read(_LONGEST_MARK - len(head))):
+        head += data
+    return head
+
+
+@attrs.define
+class _Rejoined:
+    """A stream with its first bytes put back."""
+
+    _head: bytes
+    _stream: ByteStream
+
+    def read(self, size: int, /) -> bytes:
+        if not self._head:
+            return self._stream.read(size)
+        head, self._head = self._head[:size], self._head[size:]
+        return head
+
+
+@attrs.define
+class _PieceStream:
+    """Pieces as a stream. What came before an error is given out first; then it is raised, at every read."""
+
+    _pieces: Iterator[bytes]
+    _held: bytes = b""
+    _failure: Exception | None = None
+
+    def read(self, size: int, /) -> bytes:
+        parts: list[bytes] = []
+        left = size
+        while left and (self._held or self._fill()):
+            part, self._held = self._held[:left], self._held[left:]
+            parts.append(part)
+            left -= len(part)
+        if self._failure and not parts:
+            raise self._failure
+        return b"".join(parts)
+
+    def _fill(self) -> bool:
+        if self._failure is None:
+            try:
+                self._held = next(self._pieces, b"")
+            except Exception as error:  # noqa: BLE001 - whatever it is: the read after this one raises it
+                self._failure = error
+        return bool(self._held)

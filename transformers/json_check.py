@@ -1,0 +1,100 @@
+"""Whether bytes are one JSON value, by RFC 8259, whatever is installed.
+
+The verdict is that of the standard library's parser, held to the letter: UTF-8 without exceptions, no NaN, no
+Infinity, nothing behind the value; names may repeat and numbers may be of any size. orjson, if it is there, says yes
+more quickly; its no counts for nothing. Nesting is bounded, so that the verdict does not depend on the stack.
+"""
+
+import json
+import re
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import accumulate
+from operator import length_hint
+from typing import Any, NoReturn
+
+__all__ = ["MAX_DEPTH", "check", "first_bad"]
+
+MAX_DEPTH = 500
+"""How deep arrays and objects may lie in each other. Python's parser gives up near 1000, orjson at 1024."""
+
+_SHORTEST_TOO_DEEP = 2 * MAX_DEPTH + 2
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?+', re.DOTALL)
+_STEP = {"[": 1, "{": 1, "]": -1, "}": -1}
+
+
+def first_bad(values: Sequence[bytes]) -> tuple[int, ValueError] | None:
+    """The first of `values` that is not one JSON value, with the reason; None when all are.
+
+    White space around a value has been taken off.
+    """
+    accept = _accept(values)
+    rest = iter(values)
+    while True:
+        try:
+            deque(map(accept, rest), maxlen=0)
+        except ValueError:
+            index = len(values) - length_hint(rest) - 1
+            try:
+                check(values[index])
+            except ValueError as error:
+                return index, error
+        else:
+            return None
+
+
+def check(value: bytes) -> None:
+    """Raise ValueError unless `value` is one JSON value; the message says what is wrong, and where in it."""
+    try:
+        text = value.decode()
+        if _too_many_brackets(value) and _depth(text) > MAX_DEPTH:
+            raise ValueError(f"nested more than {MAX_DEPTH} deep")
+        _, end = _DECODER.raw_decode(text)
+        if end != len(text):
+            raise ValueError(f"not one JSON value (something follows it at character {end + 1})")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 ({error.reason} at byte {error.start + 1})") from error
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not one JSON value ({error.msg} at character {error.pos + 1})") from error
+    except RecursionError as error:
+        raise ValueError("nested too deep for what is left of the stack") from error
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"not one JSON value (there is no {name} in JSON)")
+
+
+# Numbers stay texts: they are not asked for, and Python's limit on the digits of an integer is none of JSON's.
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse_constant)
+
+
+def _accept(values: Sequence[bytes]) -> Callable[[bytes], object]:
+    loads = _quick_loads()
+    if loads is None:
+        return check
+    if max(map(len, values), default=0) < _SHORTEST_TOO_DEEP:
+        return loads
+
+    def accept(value: bytes) -> None:
+        (check if _too_many_brackets(value) else loads)(value)
+
+    return accept
+
+
+@cache
+def _quick_loads() -> Callable[[bytes], Any] | None:
+    try:
+        import orjson  # noqa: PLC0415 - optional: it makes the check quicker, nothing else
+    except ImportError:
+        return None
+    return orjson.loads
+
+
+def _too_many_brackets(value: bytes) -> bool:
+    return len(value) >= _SHORTEST_TOO_DEEP and value.count(b"[") + value.count(b"{") > MAX_DEPTH
+
+
+def _depth(text: str) -> int:
+    outside_strings = _STRING.sub("", text)
+    return max(accumulate(_STEP.get(character, 0) for character in outside_strings), default=0)
