@@ -132,9 +132,10 @@ class Coordinator:
             self.error = error
         return self.is_over or any(task_id not in self._running for task_id in self._tasks_with_work())
 
-    def note_ended(self, task_id: int) -> None:
-        """A task's part in the running micro-batch is over: it is idle."""
-        self._running.discard(task_id)
+    def note_ended(self, report: TaskReport) -> None:
+        """A task's part in the running micro-batch is over: it is idle, and what it has finished is no work for it."""
+        self._running.discard(report.task_id)
+        self._take_in(report)
 
     def take_in(self, reports: Sequence[TaskReport]) -> None:
         """Take in what the tasks report: hints, but for the errors."""
@@ -180,14 +181,18 @@ class Coordinator:
             self.error = self.error or error
 
     def finish(self) -> RunSummary:
-        """End discovery, write down a clean end, and sum up."""
+        """End discovery, sum up, and write down the end if it is a clean one.
+
+        After a failure nothing is written: a task may have been left behind, and the next claim will fence it.
+        """
         if self._host is not None:
             self._host.close()
         try:
             if not isinstance(self.error, TakenOverError):
                 self.claim.log.read_to_high_watermark()
                 self.claim.refuse_taken_over()
-                self.claim.stopped()
+                if self.error is None:
+                    self.claim.stopped()
         except HeadraceError as error:
             self.error = self.error or error
         finally:

@@ -1,12 +1,12 @@
 """The same loop on threads of this process: for small jobs, and for tests without Spark."""
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import attrs
 
 from headrace.framework.driver.coordinator import Coordinator
-from headrace.framework.errors import FencedError, TakenOverError
+from headrace.framework.errors import FencedError, TakenOverError, TaskError
 from headrace.framework.worker.execute import execute
 from headrace.framework.worker.plan import Ended, TaskPlan, TaskReport
 from headrace.framework.worker.signals import TaskSignals
@@ -29,12 +29,12 @@ class LocalEngine:
         while not coordinator.is_over:
             plans = coordinator.tick()
             if plans:
-                coordinator.take_in(self._run_batch(plans))
+                self._run_batch(plans)
             elif not coordinator.is_over:
                 coordinator.wake.wait(coordinator.pause_s())
                 coordinator.wake.clear()
 
-    def _run_batch(self, plans: Sequence[TaskPlan]) -> list[TaskReport]:
+    def _run_batch(self, plans: Sequence[TaskPlan]) -> None:
         reports: dict[int, TaskReport] = {}
         signals = {plan.task_id: TaskSignals() for plan in plans}
         threads = [
@@ -49,11 +49,14 @@ class LocalEngine:
         while any(thread.is_alive() for thread in threads):
             self._changed.wait(LOOK_UP_EVERY_S)
             self._changed.clear()
-            for task_id in set(reports) - noted:
-                noted.add(task_id)
-                self.coordinator.note_ended(task_id)
+            self._note_ended(reports, noted)
             self._pass_on(signals.values())
-        return [reports[plan.task_id] for plan in plans]
+        self._note_ended(reports, noted)
+
+    def _note_ended(self, reports: Mapping[int, TaskReport], noted: set[int]) -> None:
+        for task_id in set(reports) - noted:
+            noted.add(task_id)
+            self.coordinator.note_ended(reports[task_id])
 
     def _pass_on(self, signals: Collection[TaskSignals]) -> None:
         ends = self.coordinator.look_up()
@@ -72,5 +75,9 @@ class LocalEngine:
             taken = TakenOverError(str(error))
             taken.__cause__ = error
             reports[plan.task_id] = TaskReport(task_id=plan.task_id, ended=Ended.FAILED, error=taken)
+        except BaseException as error:  # noqa: BLE001 - a task without a report would be planned again and again
+            failure = TaskError(f"the task's thread died: {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            reports[plan.task_id] = TaskReport(task_id=plan.task_id, ended=Ended.FAILED, error=failure)
         finally:
             self._changed.set()

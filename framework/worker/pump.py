@@ -56,6 +56,8 @@ class Pump:
             try:
                 self._pull(iterator, waits)
             except RetriableError as error:
+                if self.transaction.is_broken:
+                    raise
                 self.transaction.settle()
                 self.task.context.metrics.retries += 1
                 if self.signals.end_asked:

@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import attrs
 
@@ -43,6 +44,8 @@ class TaskTransaction:
     _object: OffsetManagerKey | None = attrs.field(default=None, init=False)
     first_read_at: float | None = attrs.field(default=None, init=False)
     last_commit_at: float | None = attrs.field(default=None, init=False)
+    is_broken: bool = attrs.field(default=False, init=False)
+    """Whether the writer has failed: then this attempt is over, also where another one may do better."""
 
     def add(self, item: SourceRecord | RecordBatch) -> bool:
         """Send what the task yielded; end the transaction where this makes it full.
@@ -96,7 +99,8 @@ class TaskTransaction:
         with self._lock:
             if self._begun_at is None:
                 return
-            self.pipeline.writer.commit(self.offsets.pending(), self._counted())
+            with self._unusable_after_failure():
+                self.pipeline.writer.commit(self.offsets.pending(), self._counted())
             self.offsets.committed()
             self.metrics.records += self._records
             self.metrics.bytes += self._bytes
@@ -136,7 +140,8 @@ class TaskTransaction:
 
     def _send(self, batch: RecordBatch, key: OffsetManagerKey) -> None:
         try:
-            size = self.pipeline.send(batch)
+            with self._unusable_after_failure():
+                size = self.pipeline.send(batch)
         except DataError:
             bad = self.pipeline.first_bad(batch)
             if bad is None:
@@ -151,6 +156,17 @@ class TaskTransaction:
         self.offsets.written(key, batch.source_offset)
         self._records += len(batch.values)
         self._bytes += size
+
+    @contextmanager
+    def _unusable_after_failure(self) -> Iterator[None]:
+        """Whatever a writer fails with, what is at the sink is not known here any more: another attempt reads it."""
+        try:
+            yield
+        except DataError:
+            raise
+        except BaseException:
+            self.is_broken = self._sealed = True
+            raise
 
     def _is_old(self) -> bool:
         return self._begun_at is not None and self.rule.is_old(time.monotonic() - self._begun_at)

@@ -3,13 +3,13 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import attrs
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from headrace.framework.errors import FencedError, RetriableError, SinkError, TransactionTooLongError
 from headrace.framework.record import Header
+from headrace.offsets.kafka.produce import KeyPartitions, produce_all
 from headrace.offsets.kafka.settings import KafkaSettings
 
 __all__ = ["TransactionalProducer"]
@@ -41,11 +41,13 @@ class TransactionalProducer:
     settings: KafkaSettings
     holder: int | str
     _producer: Producer = attrs.field(init=False)
+    _key_partitions: KeyPartitions = attrs.field(init=False)
     _begun_at: float | None = attrs.field(default=None, init=False)
     _lost: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._producer = Producer(self.settings.transactional_config(self.holder))
+        self._key_partitions = KeyPartitions(self._producer)
 
     @property
     def is_open(self) -> bool:
@@ -70,23 +72,12 @@ class TransactionalProducer:
         if self._begun_at is None:
             self._call(self._producer.begin_transaction, "beginning a transaction")
             self._begun_at = time.monotonic()
-        produce = self._producer.produce
-        number = -1 if partition is None else partition
-        options: dict[str, Any] = {}
-        if timestamp is not None:
-            options["timestamp"] = timestamp
-        if headers:
-            options["headers"] = list(headers)
-        for value in values:
-            while True:
-                try:
-                    produce(topic, value, key, number, **options)
-                    break
-                except BufferError:
-                    self._producer.poll(0.05)
-                except KafkaException as error:
-                    raise self._sorted(error, f"producing to {topic}") from error
-        self._producer.poll(0)
+        try:
+            if partition is None:
+                partition = self._key_partitions.of(topic, key, len(values))
+            produce_all(self._producer, topic, key, values, partition=partition, timestamp=timestamp, headers=headers)
+        except KafkaException as error:
+            raise self._sorted(error, f"producing to {topic}") from error
 
     def flush(self) -> None:
         """Wait until the broker has everything that was written."""

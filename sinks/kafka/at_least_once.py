@@ -13,6 +13,7 @@ from headrace.framework.record import Header
 from headrace.framework.sink import SinkWriter
 from headrace.framework.worker.plan import OffsetsSnapshot
 from headrace.offsets.kafka.log import OffsetsLog
+from headrace.offsets.kafka.produce import KeyPartitions, produce_all
 from headrace.offsets.kafka.records import Counters, Generation, counter_key
 from headrace.offsets.kafka.settings import KafkaSettings
 from headrace.offsets.kafka.view import KafkaOffsetView
@@ -41,6 +42,7 @@ class AtLeastOnceKafkaWriter(SinkWriter):
     _producer: Producer = attrs.field(init=False)
     _view: KafkaOffsetView = attrs.field(init=False)
     _counters: Counters = attrs.field(init=False)
+    _key_partitions: KeyPartitions = attrs.field(init=False)
     _undelivered: KafkaError | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -54,6 +56,7 @@ class AtLeastOnceKafkaWriter(SinkWriter):
                 "delivery.report.only.error": True,
             }
         )
+        self._key_partitions = KeyPartitions(self._producer)
 
     @override
     def open(self) -> OffsetStore:
@@ -88,20 +91,17 @@ class AtLeastOnceKafkaWriter(SinkWriter):
     ) -> None:
         if topic == self.settings.offsets_topic:
             raise OffsetsError(f"records cannot go to {topic}: it is the connector's offsets topic; name another topic")
-        options: dict[str, Any] = {} if timestamp is None else {"timestamp": timestamp}
-        if headers:
-            options["headers"] = list(headers)
-        for value in values:
-            self._produce(topic, value, key, -1 if partition is None else partition, options)
-        self._producer.poll(0)
+        if partition is None:
+            partition = self._key_partitions.of(topic, key, len(values))
+        self._produce(topic, key, values, partition=partition, timestamp=timestamp, headers=headers)
 
     @override
     def commit(self, offsets: Offsets, counted: Mapping[str, int]) -> None:
         self._flush()
         topic, counters = self.settings.offsets_topic, self._counters.plus(counted)
         for key, value in self._view.records_for(offsets):
-            self._produce(topic, value, key, -1, {})
-        self._produce(topic, counters.encode(), counter_key(self.settings.connector, self.task_id), -1, {})
+            self._produce(topic, key, [value])
+        self._produce(topic, counter_key(self.settings.connector, self.task_id), [counters.encode()])
         self._flush()
         self._counters = counters
 
@@ -113,18 +113,11 @@ class AtLeastOnceKafkaWriter(SinkWriter):
     def close(self) -> None:
         self._producer.flush(1.0)
 
-    def _produce(
-        self, topic: str, value: bytes | None, key: bytes | None, partition: int, options: Mapping[str, Any]
-    ) -> None:
-        while True:
-            try:
-                self._producer.produce(topic, value, key, partition, **options)
-            except BufferError:
-                self._producer.poll(0.05)
-            except KafkaException as error:
-                raise SinkError(f"producing to {topic} failed: {error.args[0].str()}") from error
-            else:
-                return
+    def _produce(self, topic: str, key: bytes | None, values: Sequence[bytes | None], **options: Any) -> None:
+        try:
+            produce_all(self._producer, topic, key, values, **options)
+        except KafkaException as error:
+            raise SinkError(f"producing to {topic} failed: {error.args[0].str()}") from error
 
     def _flush(self) -> None:
         deadline = time.monotonic() + FLUSH_WITHIN_S

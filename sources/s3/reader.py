@@ -48,8 +48,8 @@ class S3Reader(SourceReader[S3Split]):
 
     @override
     def start(self) -> None:
-        self._client = make_client(self.config.connection())
         self._interrupter = Interrupter(self.context.task.stopping)
+        self._client = make_client(self.config.connection())
         self._template = NameTemplate.parse(self.config.file_name_template)
         self._transformer = registry.find("transformers", self.config.input_format)()
         self._transformer.configure({**self.config.props, CHUNK_BYTES: str(self.config.transformer_max_buffer_size)})

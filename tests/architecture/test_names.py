@@ -79,12 +79,13 @@ def test_importing_headrace_is_light():
 
 
 def test_importing_any_module_is_light(modules):
-    """Whatever module is imported, the heavy dependencies wait until they are used (the pytest plugin has pytest).
+    """Whatever module is imported, the heavy dependencies wait until they are used (what pytest loads has pytest).
 
     The rooms of Spark and of Kafka are entered when they are used, and have theirs at the door.
     """
     rooms_of_their_own = ("headrace.framework.spark", "headrace.offsets.kafka", "headrace.sinks.kafka.")
-    names = [name for name in modules if name != "headrace.testing.plugin" and not name.startswith(rooms_of_their_own)]
+    for_pytest = {"headrace.testing.plugin", "headrace.testing.conformance"}
+    names = [name for name in modules if name not in for_pytest and not name.startswith(rooms_of_their_own)]
     assert modules_after(IMPORT_ALL, *names) & HEAVY == set()
 
 

@@ -32,11 +32,11 @@ def as_pattern(lines):
 
 
 def test_every_block_is_run(blocks):
-    """A block is Python, a console session or a drawing; in a session make's targets exist, and no command is lost."""
+    """A block is of a kind that some test runs or draws nothing; make's targets exist, and no command is lost."""
     for page in PAGES:
         for block in blocks(page):
             place = f"{block.page}:{block.line}"
-            assert block.language in {"python", "console", "text"}, place
+            assert block.language in {"python", "console", "properties", "text"}, place
             if block.language == "console":
                 assert block.text.startswith("$ "), place
                 if page != "README.md":
@@ -45,6 +45,17 @@ def test_every_block_is_run(blocks):
                     if command.startswith("make "):
                         target = command.split()[1]
                         assert re.search(rf"^{target}:.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE), place
+
+
+def test_configurations_are_valid(blocks, tmp_path):
+    """Every configuration that the README shows is valid as it stands."""
+    shown = [block for block in blocks("README.md") if block.language == "properties"]
+    assert shown
+    for block in shown:
+        file = tmp_path / f"line_{block.line}.properties"
+        file.write_text(block.text)
+        answer = run([sys.executable, "-P", "-m", "headrace", "validate", str(file)], tmp_path)
+        assert answer.returncode == 0, f"{block.page}:{block.line}\n{answer.stderr}"
 
 
 def test_the_readme_is_what_the_newcomer_runs(blocks):

@@ -1,6 +1,9 @@
 """`headrace plugins`: everything that can be named in a configuration."""
 
+import contextlib
 import json
+import os
+import pty
 import subprocess
 import sys
 
@@ -112,3 +115,21 @@ def test_nothing_heavy_is_imported(run):
         "print(*({'pyspark', 'boto3', 'confluent_kafka', 'rich'} & set(sys.modules)), file=sys.stderr)\n"
     )
     assert run(code=code).stderr.strip() == ""
+
+
+def test_a_terminal_gets_a_drawn_table(tmp_path):
+    """On a terminal the same rows are drawn, with a head that stands out."""
+    terminal, its_end = pty.openpty()
+    seen = bytearray()
+    command = [sys.executable, "-P", "-m", "headrace", "plugins"]
+    environment = {"PATH": "", "TERM": "xterm", "COLUMNS": "200"}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=its_end) as running:
+        os.close(its_end)
+        # A terminal whose last user has gone answers with an error on Linux, and with nothing elsewhere.
+        with contextlib.suppress(OSError):
+            while shown := os.read(terminal, 4096):
+                seen += shown
+    os.close(terminal)
+    assert running.returncode == 0
+    assert b"aws.s3.bucket.name" in seen
+    assert b"\x1b[1mkind" in seen

@@ -139,6 +139,19 @@ class TestCrashes:
 
 
 class TestRetries:
+    def test_a_sink_that_may_do_better_with_another_attempt_ends_this_one(self):
+        """A retriable failure of a commit ends the attempt: nobody here knows what is at the sink."""
+        harness = TaskHarness(scripted_task(b"a", b"b"), {"transaction.boundary": "poll", "max.poll.records": "1"})
+
+        report = harness.attempt(writer=MemoryWriter(harness.kafka, fail_commits=1, failure=RetriableError))
+
+        assert isinstance(report.error, RetriableError)
+        assert report.retries == 0
+        assert harness.values() == []
+
+        harness.run()
+        assert harness.values() == [b"a", b"b"]
+
     def test_a_retriable_error_loses_no_record(self):
         """After a RetriableError the iterator is made anew on the committed offsets and everything arrives once."""
         harness = TaskHarness(scripted_task(b"a", Stumble(), b"b", Stumble(), b"c"))

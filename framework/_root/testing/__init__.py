@@ -7,6 +7,10 @@
 - `EmbeddedS3`: an S3 server on loopback, and its endpoint as the fixture `s3_endpoint`; `FaultyS3` is a proxy in
   front of one that breaks connections, throttles and misleads as a script says (`headrace.testing.faulty_s3`).
 - `create_topic`, `write_topic`, `read_topic`: records on a topic in one transaction, and what its readers see.
+- `SparkCluster`: a standalone Spark cluster of one machine, a master and workers, whose executors have no headrace
+  until it is shipped to them.
+- `SourceConformance` (`headrace.testing.conformance`): the tests that every source inherits, by a `SourceHarness` of
+  its own; `S3Harness` is that of S3.
 - `GuardedProcess`, `free_port`: programs that end with the test that started them, however it ends.
 """
 
@@ -21,7 +25,10 @@ if TYPE_CHECKING:
     from headrace.testing.memory import MemoryKafka
     from headrace.testing.processes import GuardedProcess, free_port
     from headrace.testing.s3 import EmbeddedS3
+    from headrace.testing.s3_harness import S3Harness
     from headrace.testing.scripted import Block, Crash, Fail, Nothing, Stumble, scripted_task
+    from headrace.testing.source_harness import SourceHarness
+    from headrace.testing.spark_cluster import SparkCluster
     from headrace.testing.topics import create_topic, read_topic, write_topic
 
 __all__ = [
@@ -34,6 +41,9 @@ __all__ = [
     "GuardedProcess",
     "MemoryKafka",
     "Nothing",
+    "S3Harness",
+    "SourceHarness",
+    "SparkCluster",
     "Stumble",
     "TaskHarness",
     "create_topic",
@@ -53,6 +63,9 @@ __getattr__ = lazy_names(
         "EmbeddedS3": "headrace.testing.s3",
         "FaultyS3": "headrace.testing.faulty_s3",
         "MemoryKafka": "headrace.testing.memory",
+        "S3Harness": "headrace.testing.s3_harness",
+        "SourceHarness": "headrace.testing.source_harness",
+        "SparkCluster": "headrace.testing.spark_cluster",
         "TaskHarness": "headrace.testing.harness",
     },
 )

@@ -45,13 +45,17 @@ __all__ = [
 
 @attrs.define(kw_only=True)
 class Request:
-    """A request as the proxy saw it; header names are in lower case. `sent` counts the body's bytes in the answer."""
+    """A request as the proxy saw it; header names are in lower case. `sent` counts the body's bytes in the answer.
+
+    `port` is the one from which the client has connected: it tells which process that is.
+    """
 
     method: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
     connection: int
+    port: int = 0
     sent: int = 0
 
     @property
@@ -337,6 +341,7 @@ class _Handler(BaseHTTPRequestHandler):
             query=dict(parse_qsl(url.query, keep_blank_values=True)),
             headers={name.lower(): value for name, value in self.headers.items()},
             connection=self.number,
+            port=self.client_address[1],
         )
         fault = proxy.take(request)
         response = fault.before(request) or fault.after(request, _ask(proxy.upstream, self, body))

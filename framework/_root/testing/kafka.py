@@ -222,6 +222,8 @@ def _settings(folder: Path, port: int) -> dict[str, str]:
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
+        # A transaction whose producer died is over when its time is, and not up to ten seconds later.
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from headrace.framework.compat import override
-from headrace.framework.errors import SinkError
+from headrace.framework.errors import PipelineError, SinkError
 from headrace.framework.record import Header
 from headrace.framework.sink import SinkWriter
 from headrace.offsets.memory import MemoryOffsetStore
@@ -46,13 +46,14 @@ class MemoryKafka:
 class MemoryWriter(SinkWriter):
     """A transactional writer into a `MemoryKafka`.
 
-    `fail_commits` is how many of the next commits fail without having happened.
+    `fail_commits` is how many of the next commits fail without having happened, each with `failure`.
     """
 
     exactly_once = True
 
     kafka: MemoryKafka
     fail_commits: int = 0
+    failure: type[PipelineError] = SinkError
     counted: dict[str, int] = attrs.field(factory=dict, init=False)
     _open: list[MemoryRecord] = attrs.field(factory=list, init=False)
 
@@ -88,7 +89,7 @@ class MemoryWriter(SinkWriter):
     def commit(self, offsets: Offsets, counted: Mapping[str, int]) -> None:
         if self.fail_commits:
             self.fail_commits -= 1
-            raise SinkError("this commit was told to fail")
+            raise self.failure("this commit was told to fail")
         with self.kafka.lock:
             number = self.kafka.transactions = self.kafka.transactions + 1
             self.kafka.records += [attrs.evolve(record, transaction=number) for record in self._open]

@@ -2,10 +2,14 @@
 
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-__all__ = ["kafka_bootstrap_servers", "s3_endpoint"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["kafka_bootstrap_servers", "s3_endpoint", "spark_on_cluster", "spark_on_threads"]
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +42,29 @@ def s3_endpoint() -> Iterator[str]:
 
     with EmbeddedS3() as s3:
         yield s3.endpoint
+
+
+@pytest.fixture(scope="module")
+def spark_on_threads() -> "Iterator[SparkSession]":
+    """A Spark session on two threads of one machine, for the tests of one module.
+
+    A process has one session at a time, so a module cannot use this one and `spark_on_cluster`.
+    """
+    from headrace.framework.spark.session import session  # noqa: PLC0415 - as above
+
+    with session(None, master="local[2]", name="headrace-tests") as spark:
+        yield spark
+
+
+@pytest.fixture(scope="module")
+def spark_on_cluster() -> "Iterator[SparkSession]":
+    """A Spark session on a standalone cluster of two workers, for the tests of one module."""
+    from headrace.framework.spark.session import session  # noqa: PLC0415 - as above
+    from headrace.testing.spark_cluster import SparkCluster  # noqa: PLC0415 - as above
+
+    with (
+        SparkCluster() as cluster,
+        cluster.environment(),
+        session(None, master=cluster.url, name="headrace-tests") as spark,
+    ):
+        yield spark

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from confluent_kafka import Message
+    from confluent_kafka import Consumer, Message
 
-__all__ = ["create_topic", "end_of_topic", "read_topic", "write_topic"]
+__all__ = ["await_records", "create_topic", "end_of_topic", "read_topic", "write_topic"]
 
 WITHIN_S = 60.0
 
@@ -68,23 +68,13 @@ def read_topic(bootstrap_servers: str, topic: str, *, isolation: str = "read_com
     Up to the high watermark: with an open transaction on the topic it waits for that to end. With
     `isolation="read_uncommitted"` records of open and aborted transactions are among the messages.
     """
-    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition  # noqa: PLC0415 - as above
+    from confluent_kafka import KafkaError  # noqa: PLC0415 - as above
 
     ends = _high_watermarks(bootstrap_servers, topic)
     numbers = sorted(ends)
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": "headrace-testing",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": isolation,
-            "fetch.wait.max.ms": 10,
-        }
-    )
+    consumer = _from_the_beginning(bootstrap_servers, topic, numbers, isolation)
     found: dict[int, list[Message]] = {number: [] for number in numbers}
     try:
-        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
         unread = {number for number, end in ends.items() if end > 0}
         deadline = time.monotonic() + WITHIN_S
         while unread:
@@ -103,6 +93,46 @@ def read_topic(bootstrap_servers: str, topic: str, *, isolation: str = "read_com
     finally:
         consumer.close()
     return [message for number in numbers for message in found[number]]
+
+
+def await_records(
+    bootstrap_servers: str, topic: str, count: int, *, isolation: str = "read_committed", within_s: float = WITHIN_S
+) -> list["Message"]:
+    """Wait until there are `count` messages on the topic: those, in the order in which they were read.
+
+    With `isolation="read_uncommitted"` records of open and aborted transactions count.
+    """
+    consumer = _from_the_beginning(bootstrap_servers, topic, _high_watermarks(bootstrap_servers, topic), isolation)
+    found: list[Message] = []
+    deadline = time.monotonic() + within_s
+    try:
+        while len(found) < count:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{topic}: {len(found)} of {count} records have come within {within_s:.0f} s")
+            message = consumer.poll(0.5)
+            if message is not None and message.error() is None:
+                found.append(message)
+    finally:
+        consumer.close()
+    return found
+
+
+def _from_the_beginning(bootstrap_servers: str, topic: str, partitions: Iterable[int], isolation: str) -> "Consumer":
+    from confluent_kafka import Consumer, TopicPartition  # noqa: PLC0415 - as above
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": "headrace-testing",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": isolation,
+            "fetch.wait.max.ms": 10,
+        }
+    )
+    # An explicit offset: "the beginning" would cost a round of look-ups, a second with the default waits.
+    consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+    return consumer
 
 
 def _high_watermarks(bootstrap_servers: str, topic: str) -> dict[int, int]:

@@ -1,6 +1,9 @@
 """`headrace run`: its document, its exit codes, and what it leaves behind when something is wrong."""
 
+import contextlib
 import json
+import os
+import pty
 import signal
 import subprocess
 
@@ -92,6 +95,28 @@ class TestDone:
         assert done.returncode == 0
         assert done.stdout.startswith(f"{connector.name}: 10 records of 1 objects in ")
         assert done.stderr == ""
+
+
+def test_a_terminal_shows_progress(program, connector):
+    """On a terminal a line shows objects, records, bytes and rate while the run goes on, and goes when it ends."""
+    connector.put("a.jsonl", body(lines(10)))
+    terminal, its_end = pty.openpty()
+    seen = bytearray()
+    environment = {**program["env"], "TERM": "xterm", "COLUMNS": "160"}
+    with subprocess.Popen(
+        [*program["argv"], *bounded(connector)], env=environment, stdout=subprocess.PIPE, stderr=its_end
+    ) as running:
+        os.close(its_end)
+        # A terminal whose last user has gone answers with an error on Linux, and with nothing elsewhere.
+        with contextlib.suppress(OSError):
+            while shown := os.read(terminal, 4096):
+                seen += shown
+        out = running.stdout.read()
+    os.close(terminal)
+
+    assert running.returncode == 0
+    assert out.startswith(f"{connector.name}: 10 records of 1 objects".encode())
+    assert b"1/1 objects, 10 records, 0.0 MB" in seen
 
 
 class TestStopped:

@@ -1,0 +1,91 @@
+"""What breaks on the way, and crashes."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headrace.testing.deviations import on_threads_only, quick
+from headrace.testing.dying_sink import DyingKafkaSink, install_dying_sink
+from headrace.testing.trial import Trial, records_of
+
+if TYPE_CHECKING:
+    import pytest
+
+__all__ = ["FaultCases"]
+
+
+class FaultCases:
+    """Reads that fail, records that are none, and processes that die."""
+
+    @quick
+    def test_a_read_that_fails_for_a_while_loses_nothing(self, trial: Trial) -> None:
+        """Reads that fail in a way that another attempt mends, within a piece and between two, change no record."""
+        for number in range(4):
+            trial.add(f"piece-{number}", 50)
+        trial.harness.stumble(6)
+
+        summary = trial.run()
+
+        assert trial.values() == trial.everything()
+        assert summary.error is None
+
+    def test_a_read_that_fails_with_object_boundary_cuts_no_object(self, trial: Trial) -> None:
+        """With the object boundary a piece whose read failed half-way becomes visible as a whole all the same."""
+        for number in range(3):
+            trial.add(f"piece-{number}", 50)
+        trial.harness.stumble(9)
+
+        trial.run(transaction__boundary="object")
+
+        assert sorted(trial.transactions()) == sorted(map(trial.harness.expected, trial.pieces.values()))
+
+    @quick
+    def test_a_bad_record_stops_at_its_place(self, trial: Trial) -> None:
+        """Everything before a bad record is delivered once, run after run, and the error names piece and place."""
+        good = records_of("one", 20)
+        trial.pieces["one"] = good
+        trial.harness.add("one", [*good, trial.harness.bad_record, *records_of("never", 5)])
+
+        first, second = trial.attempt(), trial.attempt()
+
+        assert (first.state, second.state) == ("FAILED", "FAILED")
+        assert (first.records, second.records) == (20, 0)
+        assert trial.values() == trial.everything()
+        assert trial.records_done("one") == 20
+        for summary in (first, second):
+            assert "one" in (summary.error or "")
+            assert "21" in (summary.error or "")
+
+    def test_at_least_once_loses_nothing(self, trial: Trial) -> None:
+        """Without transactions everything is delivered, offsets follow, and the summary says what was promised."""
+        for number in range(4):
+            trial.add(f"piece-{number}", 25)
+
+        summary = trial.run(exactly__once__support="disabled", tasks__max="2")
+        again = trial.run(exactly__once__support="disabled", tasks__max="2")
+
+        assert sorted(trial.values()) == sorted(trial.everything())
+        assert (summary.delivery, again.records) == ("at_least_once", 0)
+        assert [trial.records_done(piece) for piece in trial.pieces] == [25] * 4
+
+    @on_threads_only  # a death in another process is a kill, which the recovery tests have
+    def test_a_crash_at_every_step_loses_and_doubles_nothing(
+        self, trial: Trial, tmp_path: Path, monkeypatch: "pytest.MonkeyPatch"
+    ) -> None:
+        """Whichever call to Kafka a task dies before, the next run leaves each record once and the offsets right."""
+        install_dying_sink(tmp_path, monkeypatch)
+        died_before = []
+        trial.add("one", 6)
+        trial.add("two", 6)
+        for step in range(1, 100):
+            sink = DyingKafkaSink.to_die_before(step)
+            # A short time-out: where the dead one held back the offsets topic, the next run waits until it is over.
+            ended = trial.attempt(
+                sink="dying", transaction__boundary="poll", max__poll__records="3", transaction__timeout__ms="1000"
+            )
+            if ended.state == "COMPLETED":
+                break
+            died_before.append(sink.died_before)
+
+        assert trial.values() == trial.everything()
+        assert set(died_before) >= {"init", "write", "flush", "commit"}
+        assert [trial.records_done(piece) for piece in trial.pieces] == [6, 6]

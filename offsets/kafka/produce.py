@@ -1,0 +1,72 @@
+"""Many records into a producer, at the speed that the client library has."""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import attrs
+from confluent_kafka import Producer
+
+from headrace.framework.record import Header
+from headrace.offsets.hashing import partition_for
+
+__all__ = ["KeyPartitions", "produce_all"]
+
+METADATA_WITHIN_S = 30.0
+KNOWN_FOR_S = 60.0
+WORTH_IT = 16
+
+
+def produce_all(
+    producer: Producer,
+    topic: str,
+    key: bytes | None,
+    values: Sequence[bytes | None],
+    *,
+    partition: int | None = None,
+    timestamp: int | None = None,
+    headers: Sequence[Header] = (),
+) -> None:
+    """Hand records that differ in their values to the client library, waiting where its queue is full.
+
+    `partition` None leaves the choice to the library. Raises its `KafkaException`.
+    """
+    options: dict[str, Any] = {} if timestamp is None else {"timestamp": timestamp}
+    if headers:
+        options["headers"] = list(headers)
+    produce: Callable[..., None] = partial(producer.produce, **options) if options else producer.produce
+    number = -1 if partition is None else partition
+    left, value = iter(values), None
+    while True:
+        try:
+            for value in left:
+                produce(topic, value, key, number)
+        except BufferError:
+            producer.poll(0.05)
+            left = chain([value], left)
+        else:
+            producer.poll(0)
+            return
+
+
+@attrs.define
+class KeyPartitions:
+    """Which partition a key belongs to, worked out once for a batch in place of once for every record.
+
+    The same answer as the library's murmur2, for as many partitions as the topic had within the last minute.
+    """
+
+    producer: Producer
+    _counts: dict[str, tuple[int, float]] = attrs.field(factory=dict)
+
+    def of(self, topic: str, key: bytes | None, records: int) -> int | None:
+        """The partition; None where the library may as well choose: without a key, or for a handful of records."""
+        if key is None or records < WORTH_IT:
+            return None
+        count, until = self._counts.get(topic, (0, 0.0))
+        if time.monotonic() > until:
+            count = len(self.producer.list_topics(topic, timeout=METADATA_WITHIN_S).topics[topic].partitions)
+            self._counts[topic] = (count, time.monotonic() + KNOWN_FOR_S)
+        return partition_for(key, count) if count else None

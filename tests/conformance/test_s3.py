@@ -1,0 +1,15 @@
+"""The S3 source, on moto's server and a real broker."""
+
+import pytest
+
+from headrace.testing.conformance import SourceConformance
+from headrace.testing.s3_harness import S3Harness
+
+pytestmark = pytest.mark.xdist_group("kafka")
+
+
+class TestS3(SourceConformance):
+    @pytest.fixture
+    def harness(self, s3_endpoint):
+        with S3Harness(s3_endpoint) as harness:
+            yield harness
