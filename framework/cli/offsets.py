@@ -35,7 +35,9 @@ def _list(*, props: Mapping[str, str], output: str) -> None:
     view = read_view(settings)
     if view is None:
         _say_missing(settings)
-    entries = [] if view is None else _sorted((dict(key.mapping), offset) for key, offset in view.items())
+    entries = (
+        [] if view is None else _sorted((dict(sorted(key.mapping.items())), offset) for key, offset in view.items())
+    )
     if output == "json":
         body = [{"partition": partition, "offset": offset} for partition, offset in entries]
         click.echo(json.dumps({"offsets": body}, indent=2))

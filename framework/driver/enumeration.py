@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-REACH_WITHIN_S = 55.0
+REACH_WITHIN_S = 45.0
 
 
 @attrs.define
@@ -197,7 +197,7 @@ class EnumeratorHost:
                 return work()
             except RetriableError as error:
                 ended = time.monotonic()
-                # The next attempt may take as long as this one, and the minute is the user's.
+                # The next attempt may take as long as this one, and Spark's start is part of the minute.
                 if self._closed.is_set() or ended - started + (ended - began) > REACH_WITHIN_S:
                     raise
                 log.warning("%s: discovery: %s; trying again", self.connector, error)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 import attrs
 
 from headrace.framework.driver.coordinator import Coordinator
-from headrace.framework.errors import FencedError, TakenOverError, TaskError
+from headrace.framework.errors import FencedError, TakenOverError
 from headrace.framework.worker.execute import execute
 from headrace.framework.worker.plan import Ended, TaskPlan, TaskReport
 from headrace.framework.worker.signals import TaskSignals
@@ -75,9 +75,5 @@ class LocalEngine:
             taken = TakenOverError(str(error))
             taken.__cause__ = error
             reports[plan.task_id] = TaskReport(task_id=plan.task_id, ended=Ended.FAILED, error=taken)
-        except BaseException as error:  # noqa: BLE001 - a task without a report would be planned again and again
-            failure = TaskError(f"the task's thread died: {type(error).__name__}: {error}")
-            failure.__cause__ = error
-            reports[plan.task_id] = TaskReport(task_id=plan.task_id, ended=Ended.FAILED, error=failure)
         finally:
             self._changed.set()

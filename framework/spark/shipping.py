@@ -1,5 +1,7 @@
 """The package, and a user's own module, on their way to the executors."""
 
+import atexit
+import functools
 import importlib
 import shutil
 import tempfile
@@ -21,11 +23,10 @@ def ship_package(context: SparkContext) -> None:
     """
     if (context.master or "").startswith("local"):
         return
-    folder = Path(tempfile.mkdtemp(prefix="headrace-ship-"))
-    try:
-        context.addPyFile(str(_zip_of_package(folder)))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    archive = _zip_of_package()
+    # A second run on the same session, or --py-files: Spark refuses a second file of a name.
+    if archive.name not in {name.rpartition("/")[2] for name in context.listFiles}:
+        context.addPyFile(str(archive))
 
 
 def pickled_source(props: Mapping[str, str]) -> bytes | None:
@@ -41,10 +42,14 @@ def pickled_source(props: Mapping[str, str]) -> bytes | None:
         cloudpickle.unregister_pickle_by_value(module)
 
 
-def _zip_of_package(folder: Path) -> Path:
+@functools.cache
+def _zip_of_package() -> Path:
     root = Path(headrace.__file__).parent
     if root.parent.suffix == ".zip":
         return root.parent
+    # Executors fetch it from here whenever they start, so it stays for as long as this process.
+    folder = Path(tempfile.mkdtemp(prefix="headrace-ship-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     target = folder / "headrace.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(root.rglob("*")):

@@ -8,7 +8,7 @@ from headrace.converters.base import Converter
 from headrace.framework import registry
 from headrace.framework.config import SourceCommonConfig
 from headrace.framework.distribution import ObjectDistributionStrategy, TaskShare
-from headrace.framework.errors import HeadraceError, Where
+from headrace.framework.errors import FencedError, HeadraceError, TaskError, Where
 from headrace.framework.sink import Sink, SinkWriter
 from headrace.framework.splits import Split, SplitSource
 from headrace.framework.task import AbstractSourceTask
@@ -57,14 +57,23 @@ def boundary_rule(config: SourceCommonConfig) -> BoundaryRule:
 def execute(plan: TaskPlan, signals: TaskSignals) -> TaskReport:
     """Run one task for one micro-batch; `FencedError` is the only error that it raises."""
     try:
-        source, config = make_source(plan.props)
-        task = _as_task(source, plan)
-        runner = task_runner(task, plan, writer=make_sink(config).writer(plan), signals=signals, config=config)
+        return _executed(plan, signals)
+    except FencedError:
+        raise
     except HeadraceError as error:
         # Seen on the driver first, so this is an executor that differs from it: another package, another environment.
         log.exception("%s", Where(connector=plan.connector, task=plan.task_id))
         return TaskReport(task_id=plan.task_id, ended=Ended.FAILED, error=error)
-    report = runner.run()
+    except BaseException as error:  # noqa: BLE001 - a task without a report would be planned again and again
+        failure = TaskError(f"the task's thread died: {type(error).__name__}: {error}")
+        failure.__cause__ = error
+        return TaskReport(task_id=plan.task_id, ended=Ended.FAILED, error=failure)
+
+
+def _executed(plan: TaskPlan, signals: TaskSignals) -> TaskReport:
+    source, config = make_source(plan.props)
+    task = _as_task(source, plan)
+    report = task_runner(task, plan, writer=make_sink(config).writer(plan), signals=signals, config=config).run()
     if isinstance(task, SplitSourceTask):
         task.tell(report)
     return report

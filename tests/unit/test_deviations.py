@@ -39,7 +39,7 @@ def test_a_suite_with_a_silent_override_is_refused():
     """A conformance suite that overrides a case without a reason cannot be defined."""
     with pytest.raises(TypeError, match="overrides test_an_empty_piece_is_no_trouble without not_supported"):
 
-        class Careless(SourceConformance):
+        class Silently(SourceConformance):
             def test_an_empty_piece_is_no_trouble(self):
                 """Nothing."""
 

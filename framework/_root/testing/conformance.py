@@ -26,10 +26,11 @@ from headrace.testing.cases.faults import FaultCases
 from headrace.testing.cases.reading import ReadingCases
 from headrace.testing.cases.resuming import ResumingCases
 from headrace.testing.deviations import (
-    is_on_threads_only,
+    cases_of,
     is_quick,
     not_supported,
     replaces,
+    runs_on,
     support_matrix,
     undeclared,
 )
@@ -53,23 +54,24 @@ class SourceConformance(ReadingCases, ResumingCases, FaultCases, BoundaryCases):
         super().__init_subclass__()
         if names := undeclared(cls, SourceConformance):
             raise TypeError(f"{cls.__name__} overrides {', '.join(names)} without not_supported(...) or replaces(...)")
+        for name in cases_of(cls):
+            if not any(runs_on(getattr(cls, name), engine) for engine in cls.engines):
+                setattr(cls, name, None)  # pytest would report it as skipped
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Run each case on each engine."""
         if "engine" not in metafunc.fixturenames:
             return
-        quick = is_quick(metafunc.function)
-        names = [name for name in self.engines if self._is_run_on(name, metafunc)]
+        case = metafunc.function
         metafunc.parametrize(
             "engine",
-            [pytest.param(name, marks=() if name == "local" or quick else pytest.mark.slow) for name in names],
+            [
+                pytest.param(name, marks=() if name == "local" or is_quick(case) else pytest.mark.slow)
+                for name in self.engines
+                if runs_on(case, name)
+            ],
             indirect=True,
         )
-
-    def _is_run_on(self, engine: str, metafunc: pytest.Metafunc) -> bool:
-        if engine == "local":
-            return "two_engines" not in metafunc.fixturenames
-        return not is_on_threads_only(metafunc.function)
 
     @pytest.fixture
     def harness(self) -> SourceHarness:

@@ -7,13 +7,15 @@ import attrs
 
 __all__ = [
     "Deviation",
+    "beside_threads_only",
+    "cases_of",
     "deviation_of",
-    "is_on_threads_only",
     "is_quick",
     "not_supported",
     "on_threads_only",
     "quick",
     "replaces",
+    "runs_on",
     "support_matrix",
     "undeclared",
 ]
@@ -21,7 +23,7 @@ __all__ = [
 C = TypeVar("C", bound=Callable[..., Any])
 
 QUICK = "__quick_case__"
-ON_THREADS_ONLY = "__case_on_threads_only__"
+ONLY_ON = "__case_only_on__"
 DEVIATION = "__deviation__"
 CASE = "test_"
 
@@ -42,18 +44,24 @@ def quick(case: C) -> C:
 
 def on_threads_only(case: C) -> C:
     """Mark a case that is run on the local engine only."""
-    setattr(case, ON_THREADS_ONLY, True)
+    setattr(case, ONLY_ON, {"local"})
     return case
+
+
+def beside_threads_only(case: C) -> C:
+    """Mark a case that compares an engine with the local one."""
+    setattr(case, ONLY_ON, {"spark", "cluster"})
+    return case
+
+
+def runs_on(case: Callable[..., Any], engine: str) -> bool:
+    """Whether a case is run on an engine."""
+    return engine in getattr(case, ONLY_ON, {engine})
 
 
 def is_quick(case: Callable[..., Any]) -> bool:
     """Whether a case is marked as quick."""
     return getattr(case, QUICK, False)
-
-
-def is_on_threads_only(case: Callable[..., Any]) -> bool:
-    """Whether a case is marked as one for the local engine only."""
-    return getattr(case, ON_THREADS_ONLY, False)
 
 
 def not_supported(reason: str) -> Callable[[C], C]:
@@ -93,14 +101,14 @@ def undeclared(suite: type, base: type) -> list[str]:
     """The cases of `base` that `suite` overrides without saying why."""
     return [
         name
-        for name in _cases(base)
+        for name in cases_of(base)
         if getattr(suite, name) is not getattr(base, name) and deviation_of(suite, name) is None
     ]
 
 
 def support_matrix(suites: Mapping[str, type]) -> str:
     """What each source's suite holds, as a table in Markdown with the reasons below it."""
-    cases = sorted({name for suite in suites.values() for name in _cases(suite)})
+    cases = sorted({name for suite in suites.values() for name in cases_of(suite)})
     reasons: list[str] = []
     rows = [
         [name.removeprefix(CASE).replace("_", " "), *(_cell(suite, name, reasons) for suite in suites.values())]
@@ -111,12 +119,13 @@ def support_matrix(suites: Mapping[str, type]) -> str:
     return "\n".join([*lines, *([""] if reasons else []), *reasons]) + "\n"
 
 
-def _cases(suite: type) -> list[str]:
-    return [name for name in dir(suite) if name.startswith(CASE)]
+def cases_of(suite: type) -> list[str]:
+    """The names of a suite's cases."""
+    return [name for name in dir(suite) if name.startswith(CASE) and getattr(suite, name) is not None]
 
 
 def _cell(suite: type, case: str, reasons: list[str]) -> str:
-    if not hasattr(suite, case):
+    if case not in cases_of(suite):
         return ""
     deviation = deviation_of(suite, case)
     if deviation is None:

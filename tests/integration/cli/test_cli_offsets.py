@@ -48,9 +48,9 @@ class TestList:
 
         assert code == 0
         assert document.keys() == {"offsets"}
-        assert [(one["partition"]["objectKey"], one["offset"]) for one in document["offsets"]] == [
-            ("x", {"recordCount": 5}),
-            ("y", {"recordCount": 1}),
+        assert document["offsets"] == [
+            {"partition": {"bucket": "b", "objectKey": "x"}, "offset": {"recordCount": 5}},
+            {"partition": {"bucket": "b", "objectKey": "y"}, "offset": {"recordCount": 1}},
         ]
 
     def test_people_get_a_table(self, headrace, connector):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from headrace.framework.backoff import BackoffConfig
-from headrace.testing.deviations import on_threads_only, quick
+from headrace.testing.deviations import beside_threads_only, on_threads_only, quick
 from headrace.testing.engines import Engine
 from headrace.testing.source_tasks import task_on
 from headrace.testing.topics import create_topic
@@ -71,6 +71,7 @@ class ReadingCases:
         assert summary.transactions > len(trial.pieces) + 1
 
     @quick
+    @beside_threads_only
     def test_both_engines_leave_the_same_behind(self, trial: Trial, two_engines: Sequence[Engine]) -> None:
         """Local threads and Spark leave identical records, in their order, and identical entries, byte for byte."""
         for number in range(5):

@@ -1,0 +1,136 @@
+"""S3 to Kafka on a real standalone cluster, whose executors have no headrace until it is shipped to them."""
+
+import json
+import os
+import subprocess
+import zipfile
+from pathlib import Path
+
+import attrs
+import psutil
+import pytest
+
+import headrace
+from headrace.framework.compat import override
+from headrace.framework.driver.coordinator import Coordinator
+from headrace.framework.run import prepared, run_on_spark
+from headrace.framework.spark.session import session
+from headrace.testing.faulty_s3 import Fault
+
+pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
+
+DRIVER = """
+import json, sys
+from pyspark.sql import SparkSession
+import headrace
+from headrace.framework.run import run
+
+def where(_):
+    import headrace
+    return headrace.__file__
+
+spark = SparkSession.builder.appName("shipped").getOrCreate()
+with open(sys.argv[1]) as file:
+    summary = run(json.load(file), available_now=True)
+places = spark.sparkContext.parallelize(range(2), 2).map(where).collect()
+spark.stop()
+print(json.dumps({"driver": headrace.__file__, "executors": places, "summary": summary.as_json()}))
+"""
+
+
+@attrs.frozen
+class NoteReader(Fault):
+    """Note the process that asks for an object."""
+
+    seen: set
+
+    @override
+    def before(self, request):
+        for connection in psutil.net_connections("tcp4"):
+            if connection.laddr.port == request.port and connection.pid is not None:
+                self.seen.add(connection.pid)
+
+
+@attrs.define(kw_only=True)
+class NotingCoordinator(Coordinator):
+    """A coordinator that keeps the workers' names of the reports that it takes in."""
+
+    workers: set = attrs.field(factory=set, init=False)
+
+    @override
+    def take_in(self, reports):
+        self.workers.update(report.worker for report in reports if report.records)
+        super().take_in(reports)
+
+
+def package_zip(folder):
+    """The installed package as a zip, without its metadata, as --py-files takes it."""
+    root = Path(headrace.__file__).parent
+    target = folder / "headrace.zip"
+    with zipfile.ZipFile(target, "w") as archive:
+        for path in sorted(root.rglob("*")):
+            if path.is_file() and path.suffix != ".pyc":
+                archive.write(path, Path("headrace") / path.relative_to(root))
+    return target
+
+
+def test_the_package_comes_by_py_files(job, cluster, tmp_path):
+    """Started by spark-submit with a zip, driver and executors run what is in it, and each line arrives once."""
+    job.feed(20)
+    program, file = tmp_path / "driver.py", tmp_path / "job.json"
+    program.write_text(DRIVER)
+    file.write_text(json.dumps(job.props()))
+
+    answer = subprocess.run(
+        [cluster.spark_submit, "--master", cluster.url, "--py-files", package_zip(tmp_path), program, file],
+        env={**os.environ, **cluster.variables, "PYSPARK_DRIVER_PYTHON": str(cluster.python)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+    assert answer.returncode == 0, answer.stderr[-3000:]
+    said = json.loads(answer.stdout.splitlines()[-1])
+    assert all("headrace.zip/headrace/" in place for place in [said["driver"], *said["executors"]])
+    assert (said["summary"]["state"], said["summary"]["records"]) == ("COMPLETED", 200)
+    job.assert_each_line_once()
+
+
+@pytest.fixture(scope="module")
+def spark(cluster):
+    with cluster.environment(), session(None, master=cluster.url, name="tests") as spark:
+        yield spark
+
+
+def test_records_go_from_the_executors_to_kafka(job, spark, cluster):
+    """Two processes, below two executors, read the objects and hold the producers; the driver reads none."""
+    readers = set()
+    job.feed(40)
+    job.harness.faulty.script(*[NoteReader(readers)] * 40)
+    made = prepared(job.props(), bounded=True)
+    fields = ("config", "props", "source", "claim", "bounded", "exactly_once")
+    coordinator = NotingCoordinator(**{name: getattr(made, name) for name in fields})
+
+    summary = run_on_spark(coordinator, spark=spark)
+
+    assert summary.error is None
+    assert all(task.records for task in summary.tasks)
+    producers = {int(worker.rpartition(":")[2]) for worker in coordinator.workers}
+    assert producers == readers
+    assert len(producers) >= 2
+    assert os.getpid() not in readers
+    assert len(cluster.executors()) == 2
+    job.assert_each_line_once()
+
+
+def test_more_tasks_than_slots_are_named(job, spark, caplog):
+    """More source tasks than Spark slots share them; the warning has both numbers, in the log and in the summary."""
+    job.feed(10)
+
+    summary = run_on_spark(prepared(job.props(tasks__max="5"), bounded=True), spark=spark)
+
+    assert "5 source tasks share 2 Spark slots" in summary.warnings
+    assert "5 source tasks on 2 Spark slots" in caplog.text
+    assert len(summary.tasks) == 5
+    job.assert_each_line_once()

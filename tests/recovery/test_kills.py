@@ -1,0 +1,119 @@
+"""kill -9 at random moments, each in mid-transaction: every line of the bucket is on the topic, once.
+
+A kill counts when a transaction was open at that moment and its records were aborted afterwards: records that a
+reader of uncommitted records sees and a reader of committed ones does not. One that comes between two transactions
+is made, and does not count.
+"""
+
+import os
+import signal
+import time
+
+import psutil
+import pytest
+
+pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
+
+SPARK = ("--engine", "spark", "--master", "local[2]")
+SLOWLY = 0.05
+# A transaction is open nearly always; a batch is short, so that Spark's patience with failing tasks is not used up.
+OFTEN_OPEN = {"transaction__boundary__interval__ms": "1500", "batch__max__ms": "4000"}
+LONGEST_S = 420
+
+
+def pause(seconds):
+    """Let some time go by: the moment of a kill is no event."""
+    time.sleep(seconds)
+
+
+def test_the_driver(job, at_random):
+    """Ten times the driver is killed, and its JVM and its workers with it; each time the next run goes on."""
+    counted = 0
+    while counted < 10:
+        job.feed(60, seconds=SLOWLY)
+        running = job.start("--available-now", *SPARK, **OFTEN_OPEN)
+        if job.watch.await_open_transaction(running):
+            pause(at_random.uniform(0, 1.0))
+            kill_with_all_below(running)
+            # Nobody is left who could commit it: what is open now is aborted by the next run's claim.
+            stable, high = job.watch.ends()
+            counted += stable < high
+
+    job.harness.faulty.forget()
+    job.run_to_the_end(*SPARK)
+
+    assert job.watch.aborted() >= counted
+    job.assert_each_line_once()
+
+
+def test_a_python_worker(job, at_random):
+    """Ten times a Python worker of a run is killed; the run goes on by itself."""
+    running = job.start(*SPARK, **OFTEN_OPEN)
+
+    def workers():
+        return python_workers_below(running.pid)
+
+    counted = kill_again_and_again(job, at_random, running, workers, times=10)
+
+    assert counted == 10
+    finish(job, running)
+
+
+def test_an_executor(job, cluster, at_random):
+    """Ten times an executor of a cluster is killed, a JVM with its Python workers; the run goes on by itself."""
+    running = job.start("--master", cluster.url, env={**os.environ, **cluster.variables}, **OFTEN_OPEN)
+
+    counted = kill_again_and_again(job, at_random, running, cluster.executors, times=10)
+
+    assert counted == 10
+    finish(job, running)
+
+
+def kill_again_and_again(job, at_random, running, victims, *, times):
+    """Kill one of the victims at random moments until enough of the kills have hit an open transaction."""
+    counted, deadline = 0, time.monotonic() + LONGEST_S
+    while counted < times and time.monotonic() < deadline:
+        job.keep_fed(seconds=SLOWLY)
+        assert job.watch.await_open_transaction(running), running.tail(40)
+        pause(at_random.uniform(0, 1.0))
+        alive = victims()
+        stable, high = job.watch.ends()
+        if not alive or stable == high:
+            continue
+        aborted = job.watch.aborted()
+        os.kill(at_random.choice(alive), signal.SIGKILL)
+        counted += job.watch.await_abort(aborted, running)
+    return counted
+
+
+def finish(job, running):
+    """Let the run read the rest, stop it, and look at what is there."""
+    job.harness.faulty.forget()
+    job.await_all(running)
+    running.signal(signal.SIGTERM)
+    assert running.wait() == 143, running.tail(40)
+    job.assert_each_line_once()
+
+
+def kill_with_all_below(running):
+    """Kill a driver, and wait until everything that it had started is gone."""
+    below = psutil.Process(running.pid).children(recursive=True)
+    running.kill()
+    _, alive = psutil.wait_procs(below, timeout=60)
+    assert not alive, [process.cmdline() for process in alive]
+
+
+def python_workers_below(pid):
+    """The Python workers of a driver, without the daemon that forks them."""
+    try:
+        below = psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+    commands = {}
+    for process in below:
+        try:
+            commands[process.pid] = (process.ppid(), process.cmdline())
+        except psutil.Error:
+            continue
+    daemons = {pid for pid, (_, command) in commands.items() if "pyspark.daemon" in command}
+    return [pid for pid in daemons if commands[pid][0] in daemons]
