@@ -78,11 +78,12 @@ class AbstractSourceTask(ABC):
         """
 
     def committed(self) -> None:
-        """What was yielded has been committed.
+        """What was yielded before the iterator was last asked for more has been committed.
 
-        Called after each commit, and at an orderly end, from any of the framework's threads: the place to acknowledge
-        to a source that wants it. A crash between the commit and this call is possible. Does nothing unless it is
-        overridden.
+        Called after each commit, and at an orderly end, from any of the framework's threads, also while the iterator
+        runs: the place to acknowledge to a source that wants it. So note a message as one to acknowledge behind its
+        `yield`, never before: what is being yielded may not be in the transaction yet. A crash between the commit and
+        this call is possible. Does nothing unless it is overridden.
         """
 
     @abstractmethod

@@ -177,8 +177,10 @@ class Coordinator:
         """
         try:
             self.claim.tell(Control(batch=self._batch, stop=stop, end_batch=end_batch))
-        except HeadraceError as error:
+        except TakenOverError as error:
             self.error = self.error or error
+        except HeadraceError as error:
+            log.warning("%s: the tasks could not be told to end, their clock will: %s", self.config.name, error)
 
     def finish(self) -> RunSummary:
         """End discovery, sum up, and write down the end if it is a clean one.
@@ -217,7 +219,7 @@ class Coordinator:
         told = False
         if self._host is not None and isinstance(self.source, SplitSource):
             serializer = self.source.split_serializer
-            assigned = self._host.assigned.get(task_id, {}).values()
+            assigned = self._host.plan(task_id)
             splits = [(serializer.version, serializer.serialize(split)) for split in assigned]
             keys = [OffsetManagerKey(split.source_partition) for split in assigned]
             events = self._host.events.pop(task_id, [])

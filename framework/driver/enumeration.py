@@ -44,6 +44,7 @@ class EnumeratorHost:
     events: dict[int, list[Mapping[str, Any]]] = attrs.field(factory=dict, init=False)
     skipped: int = attrs.field(default=0, init=False)
     warnings: list[str] = attrs.field(factory=list, init=False)
+    _planned: dict[int, dict[str, Split]] = attrs.field(factory=dict, init=False)
     _no_more: set[int] = attrs.field(factory=set, init=False)
     _owners: dict[str, int] = attrs.field(factory=dict, init=False)
     _answers: "queue.SimpleQueue[Callable[[], None]]" = attrs.field(factory=queue.SimpleQueue, init=False)
@@ -69,14 +70,22 @@ class EnumeratorHost:
 
     def take_in(self, reader_id: int, *, finished: list[str], wants: bool, events: list[Mapping[str, Any]]) -> None:
         """Tell the enumerator what a reader has reported."""
+        mine, planned = self.assigned.get(reader_id, {}), self._planned.get(reader_id, {})
         for split_id in finished:
-            self.assigned.get(reader_id, {}).pop(split_id, None)
+            # A newer version of the split may have been assigned while the planned one was read.
+            if split_id in planned and mine.get(split_id) == planned[split_id]:
+                del mine[split_id]
         if self._enumerator is None:
             return
         for event in events:
             self._enumerator.handle_source_event(reader_id, event)
         if wants:
             self._enumerator.handle_split_request(reader_id)
+
+    def plan(self, reader_id: int) -> Sequence[Split]:
+        """What the reader has to read, for its next plan; what it reports as finished is measured against that."""
+        planned = self._planned[reader_id] = dict(self.assigned.get(reader_id, {}))
+        return list(planned.values())
 
     def is_told_everything(self, reader_id: int) -> bool:
         """Whether the reader knows that it gets no more."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 import attrs
 
 from headrace.framework.driver.coordinator import Coordinator
-from headrace.framework.errors import FencedError, TakenOverError
+from headrace.framework.errors import FencedError, RetriableError
 from headrace.framework.worker.execute import execute
 from headrace.framework.worker.plan import Ended, TaskPlan, TaskReport
 from headrace.framework.worker.signals import TaskSignals
@@ -71,9 +71,10 @@ class LocalEngine:
         try:
             reports[plan.task_id] = execute(plan, signals)
         except FencedError as error:
-            # Nobody else runs our generation's tasks: with threads there are no second attempts.
-            taken = TakenOverError(str(error))
-            taken.__cause__ = error
-            reports[plan.task_id] = TaskReport(task_id=plan.task_id, ended=Ended.FAILED, error=taken)
+            # With threads there are no second attempts, so this was a rival whose own claim came too late: the topic
+            # says at the next tick whose turn it is, and if it is ours the task goes on.
+            again = RetriableError(str(error))
+            again.__cause__ = error
+            reports[plan.task_id] = TaskReport(task_id=plan.task_id, ended=Ended.FAILED, error=again)
         finally:
             self._changed.set()

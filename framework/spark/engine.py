@@ -14,6 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from headrace.framework.backoff import LONGEST_S
 from headrace.framework.driver.coordinator import Coordinator
 from headrace.framework.errors import SourceError, Where
 from headrace.framework.spark.shipping import pickled_source, ship_package
@@ -28,6 +29,7 @@ LOOK_UP_EVERY_S = 0.1
 STOP_WITHIN_S = 5.0
 KILLED_WITHIN_S = 10.0
 FAILED_BATCHES = 10
+FIRST_PAUSE_S = 0.1
 
 
 @attrs.define
@@ -152,6 +154,7 @@ class SparkEngine:
         self._failed_batches += 1
         log.warning("%s: Spark failed a micro-batch: %s", self.coordinator.config.name, _short(failure))
         self.coordinator.take_in([])
+        self.coordinator.wake.wait(min(LONGEST_S, FIRST_PAUSE_S * 2**self._failed_batches))
         if self._failed_batches >= FAILED_BATCHES and self.coordinator.error is None:
             error = SourceError(
                 f"Spark failed {self._failed_batches} micro-batches in a row: {_short(failure)}",

@@ -12,8 +12,8 @@ class BoundaryRule:
     """A boundary with its figures.
 
     `INTERVAL`: `interval_s` after its first record, or after `max_records`, whichever is first. `POLL`: after
-    `max_poll_records`, or when the source has nothing right now. `OBJECT`: when the object is finished, and never
-    within it, so that it becomes visible as a whole.
+    `max_poll_records`, or when the source has nothing right now, and after the interval if it blocks. `OBJECT`: when
+    the object is finished, and never within it, so that it becomes visible as a whole.
     """
 
     kind: Boundary = Boundary.INTERVAL
@@ -33,7 +33,7 @@ class BoundaryRule:
 
     def is_old(self, age_s: float) -> bool:
         """Whether a transaction of this age is to end for its age."""
-        return self.kind is Boundary.INTERVAL and age_s >= self.interval_s
+        return self.kind is not Boundary.OBJECT and age_s >= self.interval_s
 
     def cuts_anywhere(self) -> bool:
         """Whether a transaction may end after any record."""

@@ -52,16 +52,17 @@ class Pump:
     def _pull_until_the_end(self) -> None:
         waits = Backoff(self.backoff, self.task.context.stopping)
         while True:
-            iterator = iter(self.task.get_iterator(self.backoff))
+            iterator: Iterator[Yielded] = iter(())
             try:
+                iterator = iter(self.task.get_iterator(self.backoff))
                 self._pull(iterator, waits)
             except RetriableError as error:
                 if self.transaction.is_broken:
                     raise
                 self.transaction.settle()
-                self.task.context.metrics.retries += 1
                 if self.signals.end_asked:
                     return
+                self.task.context.metrics.retries += 1
                 log.warning("%s: %s; trying again", self.where, error)
                 waits.pause()
             else:

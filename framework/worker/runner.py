@@ -96,7 +96,9 @@ class TaskRunner:
             self.task.context.offsets,
             self.rule,
             self.metrics,
+            self.signals.note_begun,
             self.task.committed,
+            lambda: self.signals.end_asked,
         )
         pump = Pump(
             task=self.task, transaction=transaction, signals=self.signals, backoff=self.backoff, where=self._where
@@ -109,6 +111,8 @@ class TaskRunner:
         except HeadraceError:
             self._stopping.set()
             transaction.discard()
+            # close_resources comes next: the pump is given the time to be out of the task by then.
+            self.signals.wait_for_pump(PUMP_GRACE_S)
             raise
         finally:
             report.first_read_at = transaction.first_read_at
@@ -138,8 +142,8 @@ class TaskRunner:
         if pump.error is None:
             if pump.exhausted:
                 transaction.commit()
-            transaction.seal()
-            self.task.committed()
+            if transaction.seal():
+                self.task.committed()
             return
         if isinstance(pump.error, DataError):
             transaction.seal()

@@ -16,6 +16,7 @@ class TaskSignals:
     _stop: bool = attrs.field(default=False, init=False)
     _end: bool = attrs.field(default=False, init=False)
     _pumped: bool = attrs.field(default=False, init=False)
+    _begun: bool = attrs.field(default=False, init=False)
 
     @property
     def stop_asked(self) -> bool:
@@ -50,6 +51,12 @@ class TaskSignals:
             self._pumped = True
             self._changed.notify_all()
 
+    def note_begun(self) -> None:
+        """A transaction has begun: the clock has something to watch."""
+        with self._changed:
+            self._begun = True
+            self._changed.notify_all()
+
     def wait_for_pump(self, timeout_s: float) -> bool:
         """Wait until the pump is done; whether it is."""
         deadline = time.monotonic() + timeout_s
@@ -59,7 +66,8 @@ class TaskSignals:
             return self._pumped
 
     def wait_for_change(self, timeout_s: float) -> None:
-        """Wait until a signal is set that was not set before, or until the time is over."""
+        """Wait until a signal is set, a transaction has begun, or the time is over."""
         with self._changed:
-            if not (self._pumped or self.end_asked):
+            if not (self._pumped or self.end_asked or self._begun):
                 self._changed.wait(timeout_s)
+            self._begun = False

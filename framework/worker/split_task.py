@@ -57,7 +57,7 @@ class SplitSourceTask(AbstractSourceTask):
         self.splits = dict(splits)
         self.no_more_splits = no_more_splits
         self.events = events
-        self.finished: list[str] = []
+        self.finished: dict[str, None] = {}
         self._ended: list[str] = []
         self.reader: SourceReader[Split] | None = None
         self.reader_context: ReaderContext | None = None
@@ -92,7 +92,7 @@ class SplitSourceTask(AbstractSourceTask):
 
     @override
     def committed(self) -> None:
-        self.finished += self._ended
+        self.finished.update(dict.fromkeys(self._ended))
         self._ended = []
 
     @override

@@ -34,7 +34,9 @@ class TaskTransaction:
     offsets: OffsetManager
     rule: BoundaryRule
     metrics: TaskMetrics
+    on_begin: Callable[[], None]
     on_commit: Callable[[], None]
+    is_to_end: Callable[[], bool]
     _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)
     _sealed: bool = attrs.field(default=False, init=False)
     _begun_at: float | None = attrs.field(default=None, init=False)
@@ -50,7 +52,8 @@ class TaskTransaction:
     def add(self, item: SourceRecord | RecordBatch) -> bool:
         """Send what the task yielded; end the transaction where this makes it full.
 
-        False means that the transaction is sealed: nothing was sent, the pump is to end. A bad record raises its
+        False means that nothing was sent and the pump is to end: the transaction is sealed, or an object has ended
+        and the micro-batch is to. A bad record raises its
         `DataError` after what came before it in the same batch was sent.
         """
         batch = as_batch(item)
@@ -62,6 +65,8 @@ class TaskTransaction:
             key = OffsetManagerKey(batch.source_partition)
             if self.rule.kind is Boundary.OBJECT and self._object not in {None, key}:
                 self.commit()
+                if self.is_to_end():
+                    return False
             self._send(batch, key)
             complete = batch.source_offset.get(COMPLETE) is True
             self._finished += complete
@@ -84,7 +89,7 @@ class TaskTransaction:
     def due_in_s(self) -> float | None:
         """How long until the clock ends the open transaction; None if it has nothing to end."""
         with self._lock:
-            if self._begun_at is None or self.rule.kind is not Boundary.INTERVAL:
+            if self._begun_at is None or not self.rule.cuts_anywhere():
                 return None
             return max(0.0, self._begun_at + self.rule.interval_s - time.monotonic())
 
@@ -118,19 +123,21 @@ class TaskTransaction:
             self.offsets.aborted()
             self._begin_again()
 
-    def settle(self) -> None:
-        """Commit what is at a boundary and abort the rest."""
+    def settle(self) -> bool:
+        """Commit what is at a boundary and abort the rest; whether all of it could be committed."""
         with self._lock:
-            if self.is_at_boundary:
+            whole = self.is_at_boundary
+            if whole:
                 self.commit()
             else:
                 self.abort()
+            return whole
 
-    def seal(self) -> None:
+    def seal(self) -> bool:
         """Settle, and take nothing more."""
         with self._lock:
             self._sealed = True
-            self.settle()
+            return self.settle()
 
     def discard(self) -> None:
         """Take back what is open, and take nothing more."""
@@ -152,6 +159,7 @@ class TaskTransaction:
             raise bad[1] from bad[1].__cause__
         if self._begun_at is None:
             self._begun_at = time.monotonic()
+            self.on_begin()
         self._object = key
         self.offsets.written(key, batch.source_offset)
         self._records += len(batch.values)

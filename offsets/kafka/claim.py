@@ -7,7 +7,7 @@ from typing import Self
 
 import attrs
 
-from headrace.framework.errors import FencedError, TakenOverError
+from headrace.framework.errors import FencedError, RetriableError, TakenOverError
 from headrace.offsets.kafka.log import OffsetsLog
 from headrace.offsets.kafka.producer import TransactionalProducer
 from headrace.offsets.kafka.records import Control, Generation, control_key, generation_key
@@ -103,15 +103,32 @@ class Claim:
         self._commit([(key, value)])
 
     def _commit(self, records: Iterable[tuple[bytes, bytes | None]]) -> None:
+        wanted = list(records)
         try:
-            for key, value in records:
-                self._driver.write(self.settings.offsets_topic, key, [value])
-            if self._driver.is_open:
-                self._driver.commit()
+            try:
+                self._commit_once(wanted)
+            except RetriableError:
+                # The broker forgets a producer that was idle for days, and a driver has little to write.
+                self._renew()
+                self._commit_once(wanted)
         except FencedError as error:
             raise TakenOverError(
                 f"connector {self.settings.connector} was taken over by another driver: {error}; this one stops"
             ) from error
+
+    def _commit_once(self, records: Iterable[tuple[bytes, bytes | None]]) -> None:
+        for key, value in records:
+            self._driver.write(self.settings.offsets_topic, key, [value])
+        if self._driver.is_open:
+            self._driver.commit()
+
+    def _renew(self) -> None:
+        """A new producer for the driver; it looks whose turn it is before it writes, as every attempt does."""
+        self._driver.close()
+        self._driver = TransactionalProducer(self.settings, "driver")
+        self._driver.init()
+        self.log.read_to_high_watermark()
+        self.refuse_taken_over()
 
 
 def _fence(settings: KafkaSettings, tasks: int) -> None:

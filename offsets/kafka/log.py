@@ -112,6 +112,8 @@ class OffsetsLog:
             if error is None:
                 self.positions[partition] = offset + 1
                 self.take(message)
+                if offset + 1 >= ends.get(partition, offset + 2):
+                    unread.discard(partition)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
                 self.positions[partition] = max(self.positions[partition], offset)
                 if offset >= ends.get(partition, offset + 1):

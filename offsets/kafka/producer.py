@@ -1,5 +1,6 @@
 """A producer with a transactional id, its errors sorted by what they mean."""
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -28,6 +29,17 @@ TAKEN_OVER = {
 }
 # The broker has forgotten a producer that was idle for days: nothing is wrong, but it has to be made anew.
 FORGOTTEN = {KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.UNKNOWN_PRODUCER_ID}
+# The broker is away, or was for too long: with another attempt, which reads how far things are, it may be back.
+PASSING = {
+    KafkaError._MSG_TIMED_OUT,  # noqa: SLF001 - these are their public names
+    KafkaError._TIMED_OUT,  # noqa: SLF001 - as above
+    KafkaError._TRANSPORT,  # noqa: SLF001 - as above
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001 - as above
+    KafkaError._PURGE_QUEUE,  # noqa: SLF001 - as above
+    KafkaError._PURGE_INFLIGHT,  # noqa: SLF001 - as above
+    KafkaError.NOT_ENOUGH_REPLICAS,
+    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+}
 
 
 @attrs.define
@@ -82,13 +94,20 @@ class TransactionalProducer:
     def flush(self) -> None:
         """Wait until the broker has everything that was written."""
         deadline = time.monotonic() + self._patience_s
-        while self._producer.flush(1.0):
+        while self._unsent():
             if time.monotonic() > deadline:
                 self._lost = True
                 raise RetriableError(
                     f"Kafka at {self.settings.bootstrap_servers} did not take the records within "
                     f"{self._patience_s:.0f} s; the transaction is given up"
                 )
+
+    def _unsent(self) -> int:
+        """Wait a second for the rest to go out; older clients raise here what has become of the producer meanwhile."""
+        try:
+            return self._producer.flush(1.0)
+        except KafkaException as error:
+            raise self._sorted(error, "flushing") from error
 
     def commit(self) -> None:
         """Commit the open transaction. A commit that timed out may still happen, so it is asked for again."""
@@ -109,9 +128,11 @@ class TransactionalProducer:
     def close(self) -> None:
         """Let go of the id; an open transaction is aborted."""
         self.abort()
-        # Whatever is left in the queues belongs to no transaction that can commit.
-        self._producer.purge()
-        self._producer.flush(0)
+        # Whatever is left in the queues belongs to no transaction that can commit, and what has become of a producer
+        # that nobody uses any more is no error.
+        with contextlib.suppress(KafkaException):
+            self._producer.purge()
+            self._producer.flush(0)
 
     @property
     def _patience_s(self) -> float:
@@ -143,13 +164,15 @@ class TransactionalProducer:
             self._lost = True
             age = 0.0 if self._begun_at is None else time.monotonic() - self._begun_at
             if age * 1000 > self.settings.transaction_timeout_ms:
-                return TransactionTooLongError(
+                # A whole object would need as long again; anything else goes on from its last commit.
+                kind = TransactionTooLongError if self.settings.whole_objects else RetriableError
+                return kind(
                     f"the broker ended a transaction that was open for {age:.0f} s: transaction.timeout.ms is "
                     f"{self.settings.transaction_timeout_ms}; raise it (the broker's transaction.max.timeout.ms is "
                     "its limit), or choose a boundary that ends sooner"
                 )
             return FencedError(f"{self.settings.transactional_id(self.holder)} was taken over while {doing}: {said}")
-        if code in FORGOTTEN or found.retriable():
+        if code in FORGOTTEN or code in PASSING or found.retriable():
             self._lost = True
             return RetriableError(f"{doing} did not succeed: {said}")
         return SinkError(f"{doing} failed: {said}")

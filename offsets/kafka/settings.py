@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import attrs
 
-from headrace.framework.config import SourceCommonConfig
+from headrace.framework.config import Boundary, SourceCommonConfig
 
 __all__ = ["KafkaSettings"]
 
@@ -29,6 +29,7 @@ class KafkaSettings:
     offsets_replication: int = 3
     transaction_timeout_ms: int = 30_000
     id_prefix: str = "headrace"
+    whole_objects: bool = False
     producer: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     consumer: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     admin: Mapping[str, str] = attrs.field(factory=dict, repr=False)
@@ -44,6 +45,7 @@ class KafkaSettings:
             offsets_replication=config.offset_storage_replication_factor or DEFAULT_REPLICATION,
             transaction_timeout_ms=config.transaction_timeout_ms,
             id_prefix=config.transactional_id_prefix,
+            whole_objects=config.transaction_boundary is Boundary.OBJECT,
             producer=config.producer_overrides,
             consumer=config.consumer_overrides,
             admin=config.admin_overrides,

@@ -121,7 +121,7 @@ class AtLeastOnceKafkaWriter(SinkWriter):
 
     def _flush(self) -> None:
         deadline = time.monotonic() + FLUSH_WITHIN_S
-        while self._producer.flush(1.0):
+        while self._unsent():
             if time.monotonic() > deadline:
                 raise SinkError(
                     f"Kafka at {self.settings.bootstrap_servers} did not acknowledge the records within "
@@ -129,6 +129,13 @@ class AtLeastOnceKafkaWriter(SinkWriter):
                 )
         if self._undelivered is not None:
             raise SinkError(f"a record was not delivered: {self._undelivered.str()}")
+
+    def _unsent(self) -> int:
+        """Wait a second for the rest to go out; older clients raise here what has become of the producer meanwhile."""
+        try:
+            return self._producer.flush(1.0)
+        except KafkaException as error:
+            raise SinkError(f"records were not delivered: {error.args[0].str()}") from error
 
     def _note_delivery(self, error: KafkaError | None, _message: Message) -> None:
         if error is not None and self._undelivered is None:

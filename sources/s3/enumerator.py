@@ -81,7 +81,8 @@ class S3Enumerator(SplitEnumerator[S3Split]):
                 self._leave_out(found, str(why), warn=why is Skipped.ARCHIVED)
         fresh = [found for found in listed.objects if self._settled.get(found.key) != found.etag]
         self._assign(self._to_read(fresh))
-        self._settled.update((found.key, found.etag) for found in fresh)
+        # What is no longer there is forgotten: it may come back.
+        self._settled = {found.key: found.etag for found in listed.objects}
         if self.context.bounded:
             for reader_id in range(self.context.current_parallelism()):
                 self.context.signal_no_more_splits(reader_id)

@@ -67,15 +67,14 @@ class S3Reader(SourceReader[S3Split]):
 
     @override
     def poll(self) -> Sequence[Yielded]:
-        if self._current is None:
-            if not self._splits:
-                return ()
-            self._current = self._read(self._splits[0].object)
-        for item in self._current:
-            return (item,)
-        self._current = None
-        self.context.split_finished(self._splits.popleft().split_id)
-        return self.poll()
+        while self._splits:
+            if self._current is None:
+                self._current = self._read(self._splits[0].object)
+            for item in self._current:
+                return (item,)
+            self._current = None
+            self.context.split_finished(self._splits.popleft().split_id)
+        return ()
 
     @override
     def close(self) -> None:

@@ -60,10 +60,27 @@ def test_what_it_keeps():
     """Assigned splits stay known when they are finished; what is finished and counted is kept for a plan."""
     host = worked_off(lambda: [Piece("a"), Piece("b")])
     assert (host.known, host.everybody_is_told, host.is_drained) == (2, True, False)
+    assert host.plan(0) == [Piece("a"), Piece("b")]
     host.take_in(0, finished=["a", "b"], wants=False, events=[])
     assert (host.known, host.is_drained) == (2, True)
     assert host.finished == [(Piece("old"), 0)]
     assert host.counted == {"pieces_list_calls": 1}
+
+
+@attrs.frozen
+class Version(Piece):
+    number: int
+
+
+def test_a_newer_version_outlives_the_report_of_the_older():
+    """What was assigned while an older version of it was read is still to be read when that one is reported."""
+    host = worked_off(lambda: [Version("a", 1)])
+    host.plan(0)
+    host.assign_split(Version("a", 2), 0)
+
+    host.take_in(0, finished=["a"], wants=False, events=[])
+
+    assert host.plan(0) == [Version("a", 2)]
 
 
 def test_discovery_is_tried_again():

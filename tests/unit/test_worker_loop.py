@@ -173,6 +173,25 @@ class TestRetries:
         assert harness.values() == [b"a", b"b"]
         assert {kept.transaction for kept in harness.records()} == {1}
 
+    def test_a_get_iterator_that_stumbles_is_called_again(self):
+        """A RetriableError from get_iterator itself is one like any other."""
+        calls, task = [], scripted_task(b"a")
+        lists = task.get_iterator
+
+        def stumbles(self, backoff):
+            calls.append(1)
+            if len(calls) < 3:
+                raise RetriableError("the listing stumbled")
+            return lists(self, backoff)
+
+        task.get_iterator = stumbles
+        harness = TaskHarness(task)
+
+        report = harness.run()
+
+        assert harness.values() == [b"a"]
+        assert (len(calls), report.retries) == (3, 2)
+
 
 class TestBoundaries:
     def test_poll_commits_after_as_many_records_as_a_poll_has(self):
@@ -203,6 +222,40 @@ class TestBoundaries:
 
         assert committed_while_blocked == [b"a"]
         assert harness.values() == [b"a", b"b"]
+
+    @pytest.mark.parametrize("boundary", ["interval", "poll"])
+    def test_the_clock_sees_a_transaction_that_begins_late(self, boundary):
+        """A transaction that begins after a long silence is ended by its clock like any other, not by the batch."""
+        silence, block = Block(), Block()
+        harness = TaskHarness(
+            scripted_task(silence, b"a", block),
+            {"transaction.boundary": boundary, "transaction.boundary.interval.ms": "20"},
+        )
+        running = threading.Thread(target=harness.run)
+        running.start()
+        assert silence.reached.wait(10)
+        time.sleep(0.2)  # long enough for the clock to have looked and seen nothing
+        silence.release.set()
+        assert block.reached.wait(10)
+
+        deadline = time.monotonic() + 10
+        while harness.values() != [b"a"] and time.monotonic() < deadline:
+            time.sleep(0.01)
+        committed_while_blocked = harness.values()
+        block.release.set()
+        running.join()
+
+        assert committed_while_blocked == [b"a"]
+
+    def test_a_batch_ends_between_objects_that_say_no_end(self):
+        """With the object boundary a micro-batch whose time is over ends where one object follows another."""
+        objects = [record(b"%d" % number, 1, partition={"object": number}) for number in range(2000)]
+        harness = TaskHarness(scripted_task(*objects), {"transaction.boundary": "object"}, run_s=0.05)
+
+        report = harness.run()
+
+        assert report.ended is Ended.TIME
+        assert harness.values() == [b"%d" % number for number in range(len(harness.values()))]
 
     def test_interval_commits_after_as_many_records_as_it_may_have(self):
         """transaction.boundary.max.records ends a transaction before its time."""
@@ -284,6 +337,35 @@ class TestBadRecords:
 
         assert harness.values() == [b"a"]
         assert harness.offset(PARTITION) == {"position": 1}
+
+
+class TestCommitted:
+    def test_a_task_is_told_of_what_was_committed(self):
+        """committed() is called behind each commit."""
+        told = []
+        task = scripted_task(b"a", b"b", b"c")
+        task.committed = lambda _: told.append(len(harness.values()))
+        harness = TaskHarness(task, {"transaction.boundary": "poll", "max.poll.records": "2"})
+
+        harness.run()
+
+        assert told[:2] == [2, 3]
+
+    def test_a_task_is_told_nothing_of_what_was_aborted(self):
+        """A stop in the middle of an object takes it back, and nobody acknowledges it."""
+        told, block = [], Block()
+        task = scripted_task(record(b"a", 1), block, record(b"b", 3))
+        task.committed = lambda _: told.append(len(harness.values()))
+        harness = TaskHarness(task, {"transaction.boundary": "object"})
+        signals = TaskSignals()
+        running = threading.Thread(target=lambda: harness.run(signals))
+        running.start()
+        assert block.reached.wait(10)
+
+        signals.ask_stop()
+        running.join(30)
+
+        assert (harness.values(), told) == ([], [])
 
 
 class TestStopping:
