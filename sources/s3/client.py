@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Mapping
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -21,6 +22,11 @@ def _with_scheme(url: str | None) -> str | None:
     if not url:
         return None
     return url if "://" in url else f"https://{url}"
+
+
+def _is_loopback(url: str | None) -> bool:
+    host = urlsplit(url).hostname if url else None
+    return host is not None and (host in {"localhost", "::1"} or host.startswith("127."))
 
 
 class S3Client(Protocol):
@@ -99,6 +105,8 @@ def make_client(connection: Connection) -> S3Client:
                 # A part of an object has no checksum of its own, and other servers than Amazon's get them wrong.
                 response_checksum_validation="when_required",
                 s3={"addressing_style": "path" if connection.endpoint else "auto"},
+                # A proxy of the environment leads out of the house, not to a server on this machine.
+                proxies={} if _is_loopback(connection.endpoint) else None,
             ),
         )
     return client

@@ -61,8 +61,9 @@ class EmbeddedS3:
         return self._process
 
     def client(self) -> Any:
-        """A boto3 client of this server, with boto3's own settings otherwise."""
+        """A boto3 client of this server, past any proxy, with boto3's own settings otherwise."""
         import boto3  # noqa: PLC0415 - heavy, and not needed until here
+        from botocore.config import Config  # noqa: PLC0415 - as above
 
         return boto3.client(
             "s3",
@@ -70,6 +71,7 @@ class EmbeddedS3:
             region_name=REGION,
             aws_access_key_id=ACCESS_KEY,
             aws_secret_access_key=SECRET_KEY,
+            config=Config(proxies={}),
         )
 
     def start(self) -> Self:
