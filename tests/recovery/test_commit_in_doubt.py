@@ -62,7 +62,7 @@ def assert_each_once(trial, run):
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_commit_whose_answer_is_late_is_asked_for_again(trial, proxied):
+def test_a_commit_whose_answer_is_late_is_asked_for_again(trial, proxied, caplog):
     """A commit that has timed out is called again until its answer comes; it is not aborted, and nothing is doubled."""
     held = proxied[0].hold(END_TXN, containing=of_task(trial))
     run = start(trial)
@@ -72,6 +72,7 @@ def test_a_commit_whose_answer_is_late_is_asked_for_again(trial, proxied):
     held.release.set()
 
     assert_each_once(trial, run)
+    assert "planned again" not in caplog.text
 
 
 def test_a_commit_whose_answer_is_lost_has_happened_once(trial, proxied):
@@ -86,7 +87,7 @@ def test_a_commit_whose_answer_is_lost_has_happened_once(trial, proxied):
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_commit_whose_answer_never_comes_is_found_on_the_topic(trial, proxied, monkeypatch):
+def test_a_commit_whose_answer_never_comes_is_found_on_the_topic(trial, proxied, monkeypatch, caplog):
     """When asking again does not end, the producer is dropped and a new one reads what has been committed."""
     monkeypatch.setattr("headrace.offsets.kafka.producer.BEYOND_TRANSACTION_S", -4.0)
     held = proxied[0].hold(END_TXN, containing=of_task(trial))
@@ -95,5 +96,6 @@ def test_a_commit_whose_answer_never_comes_is_found_on_the_topic(trial, proxied,
     assert held.reached.wait(WITHIN_S)
     try:
         assert_each_once(trial, run)
+        assert "planned again" in caplog.text
     finally:
         held.release.set()

@@ -91,8 +91,12 @@ class KafkaProxy:
         while not self._ended.is_set():
             try:
                 client, _ = self._listener.accept()
-                broker = socket.create_connection(("127.0.0.1", self.broker_port))
             except OSError:
+                return
+            try:
+                broker = socket.create_connection(("127.0.0.1", self.broker_port))
+            except OSError:  # the broker is not up, or not any more: its client tries again
+                client.close()
                 continue
             connection = _Connection(client, broker)
             with self._lock:

@@ -54,6 +54,8 @@ class SparkCluster:
     Started by `start` or a `with` block, which return when every worker is registered; ended by `stop`, by the end
     of the block, and by the end of this process in whatever way. A session for it is made inside `environment`.
 
+    On Linux each worker is a host of its own, 127.0.0.1 and up.
+
     Its executors run a Python that has everything that is installed here except headrace: like those of a cluster
     elsewhere, they have what is shipped to them.
     """
@@ -171,22 +173,25 @@ class SparkCluster:
     def _launch_worker(self, number: int) -> GuardedProcess:
         work = self._folder / f"work-{number}"
         return self._launch(
-            f"worker-{number}", "worker.Worker", "-c", str(self.cores), "-m", "1g", "-d", str(work), self.url
+            f"worker-{number}",
+            "worker.Worker",
+            *("-c", str(self.cores), "-m", "1g", "-d", str(work), self.url),
+            host=_host(number),
         )
 
-    def _launch(self, name: str, of_deploy: str, *arguments: str) -> GuardedProcess:
+    def _launch(self, name: str, of_deploy: str, *arguments: str, host: str = "127.0.0.1") -> GuardedProcess:
         return GuardedProcess(
             argv=[
                 _spark_home() / "bin" / "spark-class",
                 f"org.apache.spark.deploy.{of_deploy}",
-                *("--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
+                *("--host", host, "--port", "0", "--webui-port", "0"),
                 *arguments,
             ],
             log=self._folder / f"{name}.log",
             env={
                 **java_environment(),
                 "SPARK_HOME": str(_spark_home()),
-                "SPARK_LOCAL_IP": "127.0.0.1",
+                "SPARK_LOCAL_IP": host,
                 "SPARK_CONF_DIR": str(self._folder / "daemons"),
                 "SPARK_DAEMON_MEMORY": "256m",
                 # Tests kill executors as often as they like.
@@ -207,6 +212,12 @@ def _await(process: GuardedProcess, pattern: re.Pattern[str]) -> re.Match[str]:
                 f"Spark's {process.log.stem} was not ready within {READY_WITHIN_S:.0f} s: {process.tail()}"
             )
         time.sleep(0.02)
+
+
+def _host(number: int) -> str:
+    """A host of its own for each worker: Spark runs no second copy of a task on the host of the first."""
+    # Only Linux has all of 127.0.0.0/8 without being asked.
+    return f"127.0.0.{number + 1}" if sys.platform == "linux" else "127.0.0.1"
 
 
 def _spark_home() -> Path:
