@@ -56,7 +56,7 @@ class KafkaProxy:
     _waiting: list[Held] = attrs.field(factory=list, init=False)
     _sockets: set[socket.socket] = attrs.field(factory=set, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
-    _ended: threading.Event = attrs.field(factory=threading.Event, init=False)
+    _accepting: threading.Thread = attrs.field(init=False)
 
     @property
     def broker_properties(self) -> dict[str, str]:
@@ -74,21 +74,21 @@ class KafkaProxy:
     def __enter__(self) -> Self:
         """Start listening."""
         self._listener = socket.create_server(("127.0.0.1", 0))
-        threading.Thread(target=self._accept, name="kafka-proxy", daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, name="kafka-proxy", daemon=True)
+        self._accepting.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close every connection."""
-        self._ended.set()
-        self._listener.close()
-        with self._lock:
-            for one in self._sockets:
-                _close(one)
+        _close(self._listener)
+        self._accepting.join()
+        for one in self._sockets:
+            _close(one)
 
     def _accept(self) -> None:
-        while not self._ended.is_set():
+        while True:
             try:
                 client, _ = self._listener.accept()
             except OSError:
@@ -99,8 +99,7 @@ class KafkaProxy:
                 client.close()
                 continue
             connection = _Connection(client, broker)
-            with self._lock:
-                self._sockets |= {client, broker}
+            self._sockets |= {client, broker}
             connection.start(self._take)
 
     def _take(self, api_key: int, request: bytes) -> Held | None:
