@@ -21,7 +21,7 @@ from typing import Any
 import attrs
 import psutil
 
-from headrace.framework.run import prepared, run_on_spark, run_on_threads
+from headrace.framework.run import Run, on_spark, on_threads
 from headrace.testing import EmbeddedKafka, EmbeddedS3, create_topic
 
 LINE_BYTES = 200
@@ -153,9 +153,9 @@ def bare_loop(kafka: EmbeddedKafka, s3: EmbeddedS3, topic: str, objects: int, ta
 
 def headrace(engine: str, props: Mapping[str, str], expected: int) -> Figures:
     """One run of ours."""
+    how = on_threads if engine == "local" else on_spark(master="local[2]")
     with sampled() as sampler:
-        coordinator = prepared(props, bounded=True)
-        summary = run_on_threads(coordinator) if engine == "local" else run_on_spark(coordinator, master="local[2]")
+        summary = Run(props=props, bounded=True, engine=how).go()
     if summary.records != expected:
         raise SystemExit(f"{expected} records were expected and {summary.records} came: {summary.error}")
     return Figures(summary.records_per_s, sampler.cpu_s / expected * 1e6, sampler.largest / MEGABYTE)

@@ -1,30 +1,11 @@
 """How Java writes values as text, which is what Kafka Connect puts on topics."""
 
-import math
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
-__all__ = ["java_double", "java_text"]
+from headrace.framework.connect_text import java_double
 
-_PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
-
-
-def java_double(value: float) -> str:
-    """A double as `Double.toString` writes it: the shortest digits that give it back, and one after the point at least.
-
-    Plain from 0.001 to below ten million, `d.dddE-7` outside. Where one digit would do, Java takes the nearest number
-    of two: the smallest double is 4.9E-324.
-    """
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if value == 0 or _PLAIN_FROM <= abs(value) < _PLAIN_BELOW:
-        return repr(float(value))
-    text = f"{value:.1e}"
-    if float(text) != value:
-        text = f"{Decimal(repr(float(value))).normalize():e}"
-    mantissa, _, exponent = text.partition("e")
-    return f"{mantissa}E{int(exponent)}"
+__all__ = ["java_text"]
 
 
 def java_text(value: Any) -> str:  # noqa: PLR0911 - one for each kind of value

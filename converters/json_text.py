@@ -14,13 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from headrace.converters.java import java_double
+from headrace.framework.connect_text import java_double, quoted
 
 __all__ = ["to_json"]
-
-_ESCAPED = re.compile('["\\\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
-_SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_LAST_OF_ONE_UNIT = 0xFFFF
 
 _ALIKE = {str, int, bool, type(None)}
 _BEYOND_ONE_UNIT = re.compile(rb"[\xf0-\xf4]")
@@ -34,7 +30,7 @@ def to_json(value: Any) -> bytes:
 def _text(value: Any) -> str:  # noqa: PLR0911 - one for each kind of value
     match value:
         case str():
-            return f'"{_ESCAPED.sub(_escape, value)}"'
+            return quoted(value)
         case None:
             return "null"
         case bool():
@@ -59,15 +55,6 @@ def _mapping(value: Mapping[Any, Any]) -> str:
     if all(isinstance(name, str) for name in value):
         return "{" + ",".join([f"{_text(name)}:{_text(item)}" for name, item in value.items()]) + "}"
     return _text([[name, item] for name, item in value.items()])
-
-
-def _escape(match: re.Match[str]) -> str:
-    character = match[0]
-    code = ord(character)
-    if code <= _LAST_OF_ONE_UNIT:
-        return _SHORT.get(character) or f"\\u{code:04X}"
-    high, low = divmod(code - 0x10000, 0x400)
-    return f"\\u{0xD800 + high:04X}\\u{0xDC00 + low:04X}"
 
 
 def _quickly(value: Any) -> bytes | None:

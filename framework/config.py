@@ -30,6 +30,7 @@ from headrace.framework.parsers import (
     topic_name,
 )
 from headrace.framework.secrets import Secret
+from headrace.framework.stop_rule import StopKind, StopRule
 
 __all__ = [
     "Boundary",
@@ -147,6 +148,9 @@ class SourceCommonConfig(Options):
     INERT: ClassVar[Mapping[str, str]] = connect_keys.INERT
     NOT_YET: ClassVar[Mapping[str, str]] = connect_keys.NOT_YET
     NEUTRAL: ClassVar[Mapping[str, str]] = connect_keys.NEUTRAL
+    STOP_RULES: ClassVar[frozenset[StopKind]] = frozenset({StopKind.SNAPSHOT, StopKind.COUNT, StopKind.IDLE})
+    """The kinds of `stop.rule` that a run of the source can end by."""
+
     PASSED_ON: ClassVar[tuple[str, ...]] = connect_keys.PASSED_ON
 
     name: str = option(
@@ -225,6 +229,24 @@ class SourceCommonConfig(Options):
     discovery_interval_ms: int = option(
         "discovery.interval.ms", milliseconds(at_least=1), default=500, doc="How often the driver looks for new work."
     )
+    stop_rule: StopRule | None = option(
+        "stop.rule",
+        Parser("stop rule", StopRule.parse, "`snapshot`, `position:…`, `time:…`, `count:…` or `idle:…`"),
+        default=None,
+        doc="What ends the run, for the whole source; without one it goes on until it is stopped.",
+    )
+    reconcile_interval_ms: int = option(
+        "reconcile.interval.ms",
+        milliseconds(at_least=1),
+        default=300_000,
+        doc="How often the whole of a large source is listed; in between, only what is behind the last name seen.",
+    )
+    rollup_min_entries: int = option(
+        "offsets.rollup.min.entries",
+        integer(at_least=0),
+        default=100_000,
+        doc="With so many entries, those of what is finished are rolled up; 0 never rolls up.",
+    )
     input_format: str = option(
         "input.format",
         plugin("transformers", "bytes", "jsonl", "text", not_yet=("avro", "csv", "json", "parquet")),
@@ -273,7 +295,8 @@ class SourceCommonConfig(Options):
         "errors.retry.timeout",
         milliseconds(at_least=-1),
         default=0,
-        doc="How long a failed operation is tried again; -1 is for ever.",
+        doc="How long a task may try again what fails, without getting on, before that fails the run; with 0 and -1 "
+        "what the source can try again is tried for ever.",
     )
     errors_retry_delay_max_ms: int = option(
         "errors.retry.delay.max.ms", milliseconds(at_least=1), default=60_000, doc="The longest wait between two tries."
@@ -312,6 +335,9 @@ class SourceCommonConfig(Options):
     def validate(self) -> Iterable[Fault]:
         yield from super().validate()
         yield from self._transaction_faults()
+        if self.stop_rule is not None and self.stop_rule.kind not in self.STOP_RULES:
+            known = ", ".join(sorted(self.STOP_RULES))
+            yield self.fault("stop.rule", f"is not for this source: this source knows {known}")
         yield from dict.fromkeys(fault for client in CLIENTS for fault in client_settings(client, self.props).faults)
 
     def _transaction_faults(self) -> Iterator[Fault]:

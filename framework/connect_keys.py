@@ -143,17 +143,14 @@ NOT_YET: Mapping[str, str] = {
         "topic.creation.*",
         "topic.creation.groups",
     ),
-    **_for("a bounded run ends with --available-now so far; take it out", "stop.rule"),
     **_for("an object is read by one task so far; take it out", "split.size.bytes"),
     **_for("records carry no headers of Headrace's so far; take it out", "headers.source.enable"),
     **_for("records carry no timestamp so far; take it out", "timestamp.source"),
-    **_for("offsets are never rolled up so far; take it out, or say 0", "offsets.rollup.min.entries"),
     **_for("there is no sink but Kafka so far", "sink.iggy.*", "sink.nats.*"),
 }
 
 NEUTRAL: Mapping[str, str] = {
     "headers.source.enable": "false",
-    "offsets.rollup.min.entries": "0",
     "split.size.bytes": "0",
 }
 """Values with which a key of `NOT_YET` asks for nothing; the empty text always does."""

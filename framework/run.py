@@ -14,12 +14,13 @@ from headrace.framework.driver.coordinator import Coordinator
 from headrace.framework.driver.summary import Progress, RunStatus, RunSummary
 from headrace.framework.errors import ConfigError, HeadraceError, PipelineError, Where
 from headrace.framework.secrets import resolve
+from headrace.framework.stop_rule import SNAPSHOT
 from headrace.framework.worker.execute import make_sink, make_source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Run", "on_spark", "on_threads", "prepared", "run", "run_on_spark", "run_on_threads"]
+__all__ = ["Run", "on_spark", "on_threads", "run"]
 
 Drive = Callable[[Coordinator], None]
 Engine = Callable[[SourceCommonConfig], AbstractContextManager[Drive]]
@@ -95,12 +96,13 @@ class Run:
         state = "STARTING" if self._coordinator is None else "RUNNING"
         if self._stop_asked.is_set():
             state = "STOPPING"
-        return RunStatus(connector=self.config.name, state=state, progress=self._progress())
+        stalled = () if self._coordinator is None else self._coordinator.stalled
+        return RunStatus(connector=self.config.name, state=state, progress=self._progress(), stalled=stalled)
 
     def _go(self, drive: Drive) -> None:
         if self._stop_asked.is_set():
             return
-        coordinator = self._coordinator = prepared(self.props, bounded=self.bounded)
+        coordinator = self._coordinator = _claimed(self.props, bounded=self.bounded)
         if self._stop_asked.is_set():
             coordinator.ask_stop()
         coordinator.start()
@@ -133,13 +135,12 @@ class Run:
         return Progress() if self._coordinator is None else self._coordinator.progress()
 
 
-def prepared(props: Mapping[str, str], *, bounded: bool) -> Coordinator:
+def _claimed(props: Mapping[str, str], *, bounded: bool) -> Coordinator:
     """A coordinator that has claimed its connector: the start of every run."""
     from headrace.offsets.kafka.claim import Claim  # noqa: PLC0415 - Kafka comes in when it is used
     from headrace.offsets.kafka.settings import KafkaSettings  # noqa: PLC0415 - as above
     from headrace.offsets.kafka.topic import ensure_offsets_topic  # noqa: PLC0415 - as above
 
-    check(props)
     # Resolved here: what an executor's environment has is not what the user's has.
     resolved = {key: resolve(value) for key, value in props.items()}
     source, config = make_source(resolved)
@@ -148,9 +149,15 @@ def prepared(props: Mapping[str, str], *, bounded: bool) -> Coordinator:
     partitions = ensure_offsets_topic(settings)
     claim = Claim.take(settings, partitions=partitions, tasks=config.tasks_max)
     coordinator = Coordinator(
-        config=config, props=resolved, source=source, claim=claim, bounded=bounded, exactly_once=sink.exactly_once
+        config=config,
+        props=resolved,
+        source=source,
+        claim=claim,
+        bounded=bounded or config.stop_rule == SNAPSHOT,
+        exactly_once=sink.exactly_once,
     )
-    coordinator.warnings += config.warnings()
+    for word in config.warnings():
+        coordinator.warn(word)
     return coordinator
 
 
@@ -174,25 +181,3 @@ def on_spark(spark: "SparkSession | None" = None, *, master: str | None = None) 
             yield lambda coordinator: SparkEngine(coordinator, usable).run()
 
     return engine
-
-
-def run_on_threads(coordinator: Coordinator) -> RunSummary:
-    """Run what is prepared on threads of this process."""
-    return _run_on(on_threads, coordinator)
-
-
-def run_on_spark(
-    coordinator: Coordinator, *, spark: "SparkSession | None" = None, master: str | None = None
-) -> RunSummary:
-    """Run what is prepared on a Spark session."""
-    return _run_on(on_spark(spark, master=master), coordinator)
-
-
-def _run_on(engine: Engine, coordinator: Coordinator) -> RunSummary:
-    try:
-        with engine(coordinator.config) as drive:
-            coordinator.start()
-            drive(coordinator)
-    finally:
-        summary = coordinator.finish()
-    return summary

@@ -1,7 +1,7 @@
 """Where records go: what a sink promises to the loop that feeds it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from headrace.framework.config import SourceCommonConfig
@@ -22,6 +22,15 @@ class SinkWriter(ABC):
     """
 
     exactly_once: ClassVar[bool]
+
+    def heed(self, stopped_at: Callable[[], float | None]) -> None:
+        """Learn how to see that the run is to stop; called before `open`, once.
+
+        `stopped_at` says since when, on the monotonic clock, and None until then; it may be called from any thread.
+        A stopping task has five seconds: a writer whose calls may wait for a sink that is away gives up within three
+        of them, with a `RetriableError`, and has `abort` and `close` return at once. One that never waits for long
+        has nothing to do here.
+        """
 
     @abstractmethod
     def open(self) -> OffsetStore:

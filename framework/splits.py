@@ -56,6 +56,11 @@ class Split(ABC):
         """The source partition under which its progress is stored."""
 
     @property
+    def version(self) -> str:
+        """What tells the thing from another one of the same name, as `SplitSource.finished_version` names it."""
+        return ""
+
+    @property
     def size(self) -> int:
         """How much work it is, in whatever the source's splits are compared by; 0 if nobody knows."""
         return 0
@@ -114,6 +119,18 @@ class SplitEnumeratorContext(Protocol[S_contra]):
         """Give a split to a reader. It stays with that reader for as long as the run's generation lasts."""
         ...
 
+    def owner(self, split_id: str) -> int | None:
+        """The reader to which a split of that name was given in this run, and has to be given again."""
+        ...
+
+    def backlog(self) -> int:
+        """How many splits the readers still have: an enumerator that has found enough may wait with finding more."""
+        ...
+
+    def keep_rolled_up(self, keep: Callable[[int], bool]) -> None:
+        """Drop from the roll-up, before long, what is no longer there: the names to whose marks `keep` says no."""
+        ...
+
     def loads(self) -> Sequence[int]:
         """What each reader still has to read: the sum of the sizes of its splits, each at least 1."""
         ...
@@ -138,11 +155,15 @@ class SplitEnumeratorContext(Protocol[S_contra]):
         """Send a reader something of the source's own."""
         ...
 
-    def call_async(self, work: Callable[[], T], handle: Callable[[T], None], *, every_s: float | None = None) -> None:
+    def call_async(
+        self, work: Callable[[], T], handle: Callable[[T], None], *, after_s: float = 0.0, every_s: float | None = None
+    ) -> None:
         """Do slow `work` (a listing) on a thread of its own, then `handle` its answer on the enumerator's thread.
 
-        Repeated `every_s` seconds after the last one ended, until the run ends; once where that is None. A
-        `RetriableError` from `work` is retried with backoff; any other error ends the run with its cause.
+        The work begins `after_s` seconds from now, unless the run has ended by then. It is repeated `every_s` seconds
+        after the last one ended, until the run ends; once where that is None. A `RetriableError` from `work` is
+        retried with backoff, for less than a minute if none has ever succeeded; once one has, for a minute in a
+        bounded run, and for as long as it takes in any other. Every other error ends the run with its cause.
         """
         ...
 
@@ -161,7 +182,12 @@ class SplitEnumerator(ABC, Generic[S]):
         """A reader is there. Called once per reader, with 0 up to the parallelism less one, after `start`."""
 
     def handle_split_request(self, reader_id: int) -> None:
-        """A reader has nothing left and asks for work."""
+        """A reader has nothing left and asks for work.
+
+        At the start of a run every reader is taken to ask. One that gets no split is remembered, and this is called
+        for it again: after each discovery (`call_async`) has been handled, until a split is assigned to it or
+        `signal_no_more_splits` says that none will be.
+        """
 
     def add_splits_back(self, splits: Sequence[S], reader_id: int) -> None:
         """A reader is gone or gives splits back; their progress is in the offsets. They need a new reader.
@@ -173,7 +199,12 @@ class SplitEnumerator(ABC, Generic[S]):
         """A reader has sent something of the source's own."""
 
     def snapshot_state(self) -> Mapping[str, Any] | None:
-        """What the next enumerator must remember: a flat map, stored beside the offsets with a version; or None."""
+        """What the next enumerator must remember, a resolved start position for example: a flat map, as an offset is.
+
+        Called often, before every plan, so it is to be cheap. A map other than the last one is stored beside the
+        offsets before any split that was assigned until now goes to its reader; `offsets reset` forgets it. None
+        stores nothing, and leaves what is stored.
+        """
         return None
 
     def close(self) -> None:
@@ -187,11 +218,18 @@ class SourceReaderContext(Protocol):
     """The task that the reader reads for: its offsets, its metrics, and whether it is to stop."""
 
     def send_split_request(self) -> None:
-        """Ask the enumerator for work."""
+        """Ask the enumerator for work: when the last split in hand is finished, or before that."""
         ...
 
     def send_source_event(self, event: Mapping[str, Any]) -> None:
         """Send the enumerator something of the source's own."""
+        ...
+
+    def rule_met(self) -> None:
+        """What `poll` returns next, or has just returned, meets the run's stop rule: the whole run ends with it.
+
+        For rules that only the source can tell, `position` and `time`; the others the framework looks after.
+        """
         ...
 
     def split_finished(self, split_id: str) -> None:
@@ -263,6 +301,14 @@ class SplitSource(ABC, Generic[S]):
         """
         count = (offset or {}).get(RECORD_COUNT)
         return SplitDescription(key=split.split_id, records_done=count if isinstance(count, int) else 0)
+
+    def finished_version(self, offset: Mapping[str, Any]) -> str | None:  # noqa: ARG002 - for sources that can tell
+        """The version that a stored offset says was read to its end; None if it was not, or its version is not known.
+
+        A source that says so has the entries of what is finished rolled up once there are many; its enumerator then
+        asks `context.offsets.rolled_up` about what has no entry.
+        """
+        return None
 
     @abstractmethod
     def create_enumerator(

@@ -14,25 +14,21 @@ JSON of the right form will do.
 
 import itertools
 import json
-import re
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from typing import Any, NoReturn
 
+from headrace.framework.connect_text import java_double, quoted
 from headrace.framework.errors import MalformedOffsetError, OffsetValueError
 from headrace.offsets.key import OffsetManagerKey, checked_map
 
 __all__ = ["decode_key", "decode_value", "encode_key", "encode_value", "key_prefix", "key_spellings"]
 
-_ESCAPED = re.compile(r'["\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
-_SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_LARGEST_PLAIN, _SMALLEST_PLAIN = 7, -3
 _SHOWN = 120
 
 
 def encode_key(connector: str, mapping: Mapping[str, Any]) -> bytes:
     """The key of a source partition, its names in the order given."""
-    return f"[{_text(connector)},{_object(checked_map(mapping, what='a source partition'))}]".encode()
+    return f"[{quoted(connector)},{_object(checked_map(mapping, what='a source partition'))}]".encode()
 
 
 def encode_value(properties: Mapping[str, Any] | None) -> bytes | None:
@@ -44,7 +40,7 @@ def encode_value(properties: Mapping[str, Any] | None) -> bytes | None:
 
 def key_prefix(connector: str) -> bytes:
     """What every key of a connector begins with, and no other's: enough to tell them apart without parsing."""
-    return f"[{_text(connector)},".encode()
+    return f"[{quoted(connector)},".encode()
 
 
 def key_spellings(connector: str, key: OffsetManagerKey) -> Iterator[bytes]:
@@ -140,51 +136,18 @@ def _kind(value: object) -> str:
 
 
 def _object(mapping: Mapping[str, Any]) -> str:
-    return "{" + ",".join([f"{_text(name)}:{_value(value)}" for name, value in mapping.items()]) + "}"
+    return "{" + ",".join([f"{quoted(name)}:{_value(value)}" for name, value in mapping.items()]) + "}"
 
 
 def _value(value: Any) -> str:
     match value:
         case str():
-            return _text(value)
+            return quoted(value)
         case bool():
             return "true" if value else "false"
         case None:
             return "null"
         case float():
-            return _double(value)
+            return java_double(value)
         case _:
             return str(value)
-
-
-def _text(text: str) -> str:
-    return f'"{_ESCAPED.sub(_escape, text)}"'
-
-
-def _escape(match: re.Match[str]) -> str:
-    character = match[0]
-    short = _SHORT.get(character)
-    if short:
-        return short
-    code = ord(character)
-    if code <= 0xFFFF:  # noqa: PLR2004 - the last that UTF-16 writes as one unit
-        return f"\\u{code:04X}"
-    high, low = divmod(code - 0x10000, 0x400)
-    return f"\\u{0xD800 + high:04X}\\u{0xDC00 + low:04X}"
-
-
-def _double(value: float) -> str:
-    """A float as Java writes it: the shortest digits that give the same number back, and at least one after the point.
-
-    Plain from 0.001 to below ten million, `d.dddE-7` outside. Where one digit would do, Java takes the nearest number
-    of two: the smallest of all is 4.9E-324. (Before Java 19 some came out with more digits than needed.)
-    """
-    shortest = Decimal(repr(value))
-    exponent = shortest.adjusted()
-    if not value or _SMALLEST_PLAIN <= exponent < _LARGEST_PLAIN:
-        return repr(value)
-    digits = "".join(map(str, shortest.as_tuple().digits)).rstrip("0")
-    if len(digits) == 1:
-        two, _, written = f"{abs(value):.1e}".partition("e")
-        digits, exponent = two.replace(".", ""), int(written)
-    return f"{'-' if value < 0 else ''}{digits[0]}.{digits[1:]}E{exponent}"

@@ -34,6 +34,11 @@ class MemoryOffsetStore(OffsetStore):
         return {key: decode_value(value) or {} for key, value in raw.items()}
 
     @override
+    def rolled_up(self, key: OffsetManagerKey, version: str) -> bool | None:
+        """None: nothing is rolled up in memory."""
+        return None
+
+    @override
     def items(self) -> Iterator[tuple[OffsetManagerKey, dict[str, Any]]]:
         """Every entry, as they all stood when this was called."""
         with self._lock:

@@ -24,6 +24,13 @@ class OffsetStore(Protocol):
         """The entries of `keys`, in one go; keys without an entry are not in the answer. The maps are copies."""
         ...
 
+    def rolled_up(self, key: OffsetManagerKey, version: str) -> bool | None:
+        """Whether `key`, which has no entry, was read to its end in this version before its entry was rolled up.
+
+        False if it was read to its end in another version; None if nothing is known of it.
+        """
+        ...
+
     def items(self) -> Iterator[tuple[OffsetManagerKey, dict[str, Any]]]:
         """Every entry of this connector."""
         ...

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from headrace.framework.schema import Schema, SchemaAndValue
     from headrace.framework.sink import Sink
     from headrace.framework.splits import SourceReader, Split, SplitEnumerator, SplitSource
+    from headrace.framework.stop_rule import StopRule
     from headrace.framework.task import AbstractSourceTask, TaskContext
     from headrace.offsets.entry import OffsetManagerEntry
     from headrace.offsets.key import OffsetManagerKey
@@ -107,6 +108,7 @@ __all__ = [
     "Split",
     "SplitEnumerator",
     "SplitSource",
+    "StopRule",
     "TakenOverError",
     "TaskContext",
     "TaskError",
@@ -161,6 +163,7 @@ _HOMES = {
     "headrace.framework.schema": ["Schema", "SchemaAndValue"],
     "headrace.framework.sink": ["Sink"],
     "headrace.framework.splits": ["SourceReader", "Split", "SplitEnumerator", "SplitSource"],
+    "headrace.framework.stop_rule": ["StopRule"],
     "headrace.framework.task": ["AbstractSourceTask", "TaskContext"],
     "headrace.offsets.entry": ["OffsetManagerEntry"],
     "headrace.offsets.key": ["OffsetManagerKey"],

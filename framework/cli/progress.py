@@ -66,7 +66,8 @@ def _show_nothing(status: RunStatus) -> None:
 
 def _words(status: RunStatus, rate: float) -> str:
     done = status.progress
+    state = "stalled" if status.stalled else status.state.lower()
     return (
-        f"{status.state.lower()}: {done.objects}/{done.objects_known} objects, {done.records:,} records, "
+        f"{state}: {done.objects}/{done.objects_known} objects, {done.records:,} records, "
         f"{done.bytes / 1e6:,.1f} MB, {rate:,.0f} records/s"
     )

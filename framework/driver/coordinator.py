@@ -8,50 +8,37 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from headrace.framework.backoff import LONGEST_S
 from headrace.framework.config import SourceCommonConfig
+from headrace.framework.driver.account import Account
 from headrace.framework.driver.enumeration import EnumeratorHost
-from headrace.framework.driver.summary import Progress, RunSummary, TaskSummary
+from headrace.framework.driver.rollup import RollUp
+from headrace.framework.driver.rule_watch import RuleWatch
+from headrace.framework.driver.stall import Stall
+from headrace.framework.driver.summary import Progress, RunSummary
+from headrace.framework.driver.task_state import TaskState
 from headrace.framework.errors import HeadraceError, RetriableError, TakenOverError
 from headrace.framework.splits import SplitSource
 from headrace.framework.task import AbstractSourceTask
 from headrace.framework.worker.plan import Ended, OffsetsSnapshot, TaskPlan, TaskReport
-from headrace.offsets.kafka.records import Control
+from headrace.offsets.kafka.records import (
+    Control,
+    EndedWord,
+    EnumeratorState,
+    counter_key,
+    ended_key,
+    enumerator_key,
+    generation_key,
+)
 from headrace.offsets.key import OffsetManagerKey
 
 if TYPE_CHECKING:
     from headrace.offsets.kafka.claim import Claim
 
-__all__ = ["Coordinator", "TaskState"]
+__all__ = ["Coordinator"]
 
 log = logging.getLogger(__name__)
 
-FIRST_PAUSE_S = 0.05
 GIVE_UP_AFTER_S = 120.0
-
-
-@attrs.define
-class TaskState:
-    """What the driver knows of a task between its micro-batches."""
-
-    exhausted: bool = False
-    pause_s: float = 0.0
-    not_before: float = 0.0
-    failing_since: float | None = None
-
-    def came_back(self, *, with_records: bool) -> None:
-        """The task has reported: with nothing in hand, it is asked again later and later."""
-        self.failing_since = None
-        self.pause_s = 0.0 if with_records else min(LONGEST_S, max(FIRST_PAUSE_S, self.pause_s * 2))
-        self.not_before = time.monotonic() + self.pause_s
-
-    def failed(self) -> float:
-        """The task has failed in a way that another attempt may mend; for how long it has been failing."""
-        now = time.monotonic()
-        self.failing_since = self.failing_since or now
-        self.pause_s = min(LONGEST_S, max(FIRST_PAUSE_S, self.pause_s * 2))
-        self.not_before = now + self.pause_s
-        return now - self.failing_since
 
 
 @attrs.define(kw_only=True)
@@ -69,30 +56,40 @@ class Coordinator:
     exactly_once: bool
     wake: threading.Event = attrs.field(factory=threading.Event)
     error: HeadraceError | None = attrs.field(default=None, init=False)
-    warnings: list[str] = attrs.field(factory=list, init=False)
+    _account: Account = attrs.field(init=False)
     _host: EnumeratorHost | None = attrs.field(default=None, init=False)
+    _housekeeping: RollUp | None = attrs.field(default=None, init=False)
     _states: dict[int, TaskState] = attrs.field(factory=dict, init=False)
     _stop_asked: threading.Event = attrs.field(factory=threading.Event, init=False)
     _batch: int = attrs.field(default=0, init=False)
     _running: set[int] = attrs.field(factory=set, init=False)
-    _skipped: int = attrs.field(default=0, init=False)
-    _dead_lettered: int = attrs.field(default=0, init=False)
-    _started_at: float = attrs.field(factory=time.time, init=False)
-    _first_read_at: float | None = attrs.field(default=None, init=False)
-    _last_commit_at: float | None = attrs.field(default=None, init=False)
+    _unreported: set[int] = attrs.field(factory=set, init=False)
+    _heard: dict[int, EndedWord] = attrs.field(factory=dict, init=False)
+    _remembered: Mapping[str, Any] | None = attrs.field(default=None, init=False)
+    _rule: RuleWatch = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._rule = RuleWatch(self.config.stop_rule)
+        self._account = Account(self.config.name, self.config.tasks_max, self.claim)
 
     def start(self) -> None:
-        """Begin discovery."""
-        tasks = self.config.tasks_max
-        self._states = {task_id: TaskState() for task_id in range(tasks)}
+        """Begin discovery, where an earlier run's enumerator has left it."""
+        tasks, name = self.config.tasks_max, self.config.name
+        self._states = {
+            task_id: TaskState(Stall(name, f"task {task_id}", self.warn, "the task is planned again"))
+            for task_id in range(tasks)
+        }
         if isinstance(self.source, SplitSource):
-            host = self._host = EnumeratorHost(self.config.name, tasks, self.claim.view, self.bounded, self.wake)
-            host.start(self.source, None)
+            known = EnumeratorState.decode(self.claim.view.beside.get(enumerator_key(name)))
+            self._remembered = None if known is None else known.state
+            host = self._host = EnumeratorHost(name, tasks, self.claim.view, self.bounded, self.wake)
+            host.start(self.source, self._remembered)
+            self._housekeeping = RollUp(self.source, self.claim, self.config.rollup_min_entries)
 
     @property
     def is_over(self) -> bool:
         """Whether the run has nothing more to do, or is not to do it."""
-        if self.error is not None or self._stop_asked.is_set():
+        if self.error is not None or self._stop_asked.is_set() or self._rule.met:
             return True
         if not self.bounded:
             return False
@@ -107,30 +104,38 @@ class Coordinator:
         """
         try:
             self.claim.follow()
+            self._rule.look(self.progress().records)
             if self._host is not None:
                 self._host.work_off()
             if self.is_over:
                 return []
+            self._remember()
+            self._keep_small()
             plans = [self._plan(task_id) for task_id in self._tasks_with_work()]
         except HeadraceError as error:
             self.error = error
             return []
         self._batch += 1
         self._running = {plan.task_id for plan in plans}
+        self._unreported = set(self._running)
+        self._heard = {}
         return plans
 
     def look_up(self) -> bool:
-        """While a micro-batch runs: follow the topic and discovery; whether an idle task has got work.
+        """While a micro-batch runs: follow the topic and discovery; whether the batch is to end before its time.
 
-        Also true when the run is to end.
+        That is so when an idle task has got work, and when the run is to end.
         """
         try:
             self.claim.follow()
+            self._hear()
+            self._rule.look(self.progress().records)
             if self._host is not None:
                 self._host.work_off()
         except HeadraceError as error:
             self.error = error
-        return self.is_over or any(task_id not in self._running for task_id in self._tasks_with_work())
+        is_failing = any(word.fatal for word in self._heard.values())
+        return self.is_over or is_failing or any(task_id not in self._running for task_id in self._tasks_with_work())
 
     def note_ended(self, report: TaskReport) -> None:
         """A task's part in the running micro-batch is over: it is idle, and what it has finished is no work for it."""
@@ -138,10 +143,17 @@ class Coordinator:
         self._take_in(report)
 
     def take_in(self, reports: Sequence[TaskReport]) -> None:
-        """Take in what the tasks report: hints, but for the errors."""
+        """The micro-batch is over: take in what its tasks report, hints but for the errors.
+
+        Of a batch that the engine could not finish there are no reports; it is planned again, from the topic.
+        """
         self._running = set()
         for report in reports:
             self._take_in(report)
+        for task_id in self._unreported:
+            if self._host is not None:
+                self._host.put_back(task_id)
+        self._unreported, self._heard = set(), {}
 
     def pause_s(self) -> float:
         """How long to wait for `wake` before the next tick."""
@@ -159,16 +171,20 @@ class Coordinator:
         """Whether somebody has asked for a stop."""
         return self._stop_asked.is_set()
 
+    @property
+    def stalled(self) -> tuple[str, ...]:
+        """What does not get on right now, since when and why; from any thread."""
+        words = [state.stall.word for state in list(self._states.values())]
+        found = [word for word in words if word is not None]
+        return (*found, *(self._host.stalled if self._host else ()))
+
     def progress(self) -> Progress:
         """What this run has committed so far, as far as the driver has read it; from any thread."""
-        tasks = self._task_summaries()
-        return Progress(
-            records=sum(task.records for task in tasks),
-            bytes=sum(task.bytes for task in tasks),
-            objects=sum(task.objects for task in tasks),
-            objects_known=self._host.known if self._host else 0,
-            transactions=sum(task.transactions for task in tasks),
-        )
+        return self._account.progress(self._host)
+
+    def warn(self, word: str) -> None:
+        """Have the summary say something, once, under its warnings."""
+        self._account.warn(word)
 
     def tell_tasks(self, *, stop: bool = False, end_batch: bool = False) -> None:
         """Put a word to the running tasks on the topic.
@@ -185,44 +201,91 @@ class Coordinator:
     def finish(self) -> RunSummary:
         """End discovery, sum up, and write down the end if it is a clean one.
 
-        After a failure nothing is written: a task may have been left behind, and the next claim will fence it.
+        After a failure nothing is written: a task may have been left behind, and the next claim will fence it. A run
+        that has done its work is not failed by a topic that does not answer any more: the totals are then what the
+        tasks have reported, with a warning.
         """
         if self._host is not None:
             self._host.close()
+        if self.stop_asked:
+            self.claim.hurry()
         try:
             if not isinstance(self.error, TakenOverError):
-                self.claim.log.read_to_high_watermark()
-                self.claim.refuse_taken_over()
-                if self.error is None:
-                    self.claim.stopped()
-        except HeadraceError as error:
-            self.error = self.error or error
+                self._look_back()
         finally:
-            summary = self._summary()
+            summary = self._account.summary(self._host, self.error, exactly_once=self.exactly_once)
             self.claim.close()
         return summary
 
+    def _look_back(self) -> None:
+        try:
+            self.claim.log.read_to_high_watermark()
+            self.claim.refuse_taken_over()
+            if self.error is None:
+                self._remember()
+                self._keep_small()
+                self.claim.stopped()
+        except TakenOverError as error:
+            self.error = self.error or error
+        except HeadraceError as error:
+            word = f"the end of the run could not be checked and noted on the offsets topic: {error}"
+            log.warning("%s: %s", self.config.name, word)
+            self.warn(word)
+
+    def _remember(self) -> None:
+        """Store what the enumerator has to remember, before a reader gets what was assigned by it."""
+        state = None if self._host is None else self._host.state()
+        if state is not None and state != self._remembered:
+            self.claim.remember(EnumeratorState(state=state))
+            self._remembered = dict(state)
+
+    def _hear(self) -> None:
+        """Take in the words of tasks that are through before the others."""
+        generation, beside = self.claim.generation, self.claim.view.beside
+        for task_id in list(self._running):
+            word = EndedWord.decode(beside.get(ended_key(self.config.name, task_id)))
+            if (word.generation, word.owner, word.batch) != (generation.generation, generation.owner, self._batch):
+                continue
+            self._running.discard(task_id)
+            self._heard[task_id] = word
+            self._rule.met |= word.rule_met
+            self._states[task_id].came_back(busy=word.exhausted and word.records > 0)
+            if self._host is None:
+                continue
+            if word.exhausted:
+                self._host.note_through(task_id)
+            if word.wants_splits:
+                self._host.ask(task_id)
+
+    def _keep_small(self) -> None:
+        if self._host is not None and self._housekeeping is not None and not self.stop_asked:
+            self._housekeeping.look(self._host)
+
     def _tasks_with_work(self) -> list[int]:
         now = time.monotonic()
-        host = self._host
         return [
             task_id
             for task_id, state in self._states.items()
-            if state.not_before <= now
-            and (bool(host.assigned.get(task_id)) if host else not (self.bounded and state.exhausted))
+            if state.not_before <= now and self._has_work(task_id, state)
         ]
+
+    def _has_work(self, task_id: int, state: TaskState) -> bool:
+        if self._host is not None:
+            return self._host.has_work(task_id)
+        word = self._heard.get(task_id)
+        return not self.bounded or not (state.exhausted or (word is not None and word.exhausted))
 
     def _plan(self, task_id: int) -> TaskPlan:
         splits: list[tuple[int, bytes]] = []
         keys: list[OffsetManagerKey] | None = None
-        events: list[Mapping[str, Any]] = []
+        events: Sequence[Mapping[str, Any]] = ()
         told = False
         if self._host is not None and isinstance(self.source, SplitSource):
             serializer = self.source.split_serializer
             assigned = self._host.plan(task_id)
             splits = [(serializer.version, serializer.serialize(split)) for split in assigned]
             keys = [OffsetManagerKey(split.source_partition) for split in assigned]
-            events = self._host.events.pop(task_id, [])
+            events = self._host.plan_events(task_id)
             told = self._host.is_told_everything(task_id)
         return TaskPlan(
             connector=self.config.name,
@@ -238,70 +301,69 @@ class Coordinator:
             splits=splits,
             no_more_splits=told,
             events=events,
-            snapshot=self._snapshot(keys),
+            snapshot=self._snapshot(task_id, keys),
+            last_worker=self._states[task_id].hand_over(),
+            at_most=self._rule.left(),
         )
 
-    def _snapshot(self, keys: list[OffsetManagerKey] | None) -> OffsetsSnapshot:
-        view = self.claim.view
+    def _snapshot(self, task_id: int, keys: list[OffsetManagerKey] | None) -> OffsetsSnapshot:
+        view, name = self.claim.view, self.config.name
         if keys is None:
             entries = dict(view.entries)
         else:
             wanted = (raw for key in keys for raw in view.raw_keys(key))
             entries = {raw: view.entries[raw] for raw in wanted if raw in view.entries}
-        return OffsetsSnapshot(entries={**view.beside, **entries}, positions=dict(self.claim.log.positions))
+        wanted_beside = (generation_key(name), counter_key(name, task_id))
+        beside = {raw: view.beside[raw] for raw in wanted_beside if raw in view.beside}
+        return OffsetsSnapshot(entries={**beside, **entries}, positions=dict(self.claim.log.positions))
 
     def _take_in(self, report: TaskReport) -> None:
-        state = self._states[report.task_id]
-        self._skipped += report.skipped
-        self._dead_lettered += report.dead_lettered
-        self.warnings += [warning for warning in report.warnings if warning not in self.warnings]
-        self._note_times(report)
-        if self._host is not None:
-            self._host.take_in(
-                report.task_id, finished=report.finished_splits, wants=report.wants_splits, events=report.events
-            )
-        if report.error is None:
-            state.exhausted = report.ended is Ended.EXHAUSTED
-            state.came_back(with_records=report.records > 0 or report.ended is Ended.TIME)
-        elif isinstance(report.error, RetriableError) and state.failed() < GIVE_UP_AFTER_S:
-            log.warning("%s; the task is planned again in %.1f s", report.error, state.pause_s)
-        elif self.error is None or isinstance(report.error, TakenOverError):
-            self.error = report.error
+        state, heard = self._states[report.task_id], self._heard.get(report.task_id)
+        state.worker = "" if report.error is not None else report.worker
+        self._unreported.discard(report.task_id)
+        self._account.take_in(report)
+        self._rule.met |= report.ended is Ended.RULE_MET
+        self._tell_host(report, asked=heard is not None and heard.wants_splits)
+        self._judge(report, state.stall)
+        state.exhausted = report.error is None and report.ended is Ended.EXHAUSTED
+        if heard is None:
+            busy = report.records > 0 or (report.ended is Ended.TIME and report.stalled is None)
+            state.came_back(busy=busy and report.error is None)
 
-    def _note_times(self, report: TaskReport) -> None:
-        if report.first_read_at is not None:
-            self._first_read_at = min(self._first_read_at or report.first_read_at, report.first_read_at)
-        if report.last_commit_at is not None:
-            self._last_commit_at = max(self._last_commit_at or 0.0, report.last_commit_at)
-
-    def _summary(self) -> RunSummary:
-        tasks = self._task_summaries()
-        records = sum(task.records for task in tasks)
-        working_s = (self._last_commit_at or 0.0) - (self._first_read_at or 0.0)
-        return RunSummary(
-            connector=self.config.name,
-            state="COMPLETED" if self.error is None else "FAILED",
-            delivery="exactly_once" if self.exactly_once else "at_least_once",
-            duration_s=round(time.time() - self._started_at, 3),
-            records_per_s=round(records / working_s, 1) if working_s > 0 else 0.0,
-            records=records,
-            bytes=sum(task.bytes for task in tasks),
-            objects=sum(task.objects for task in tasks),
-            skipped=self._skipped + (self._host.skipped if self._host else 0),
-            dead_lettered=self._dead_lettered,
-            transactions=sum(task.transactions for task in tasks),
-            warnings=(*self.warnings, *(self._host.warnings if self._host else ())),
-            tasks=tuple(tasks),
-            error=None if self.error is None else str(self.error),
+    def _tell_host(self, report: TaskReport, *, asked: bool) -> None:
+        if self._host is None:
+            return
+        if report.error is not None:
+            # Whether it had been given what it was sent nobody knows: it may get it twice.
+            self._host.put_back(report.task_id)
+        self._host.take_in(
+            report.task_id,
+            finished=report.finished_splits,
+            wants=report.wants_splits and not asked,
+            events=report.events,
         )
 
-    def _task_summaries(self) -> list[TaskSummary]:
-        return [self._task_summary(task_id) for task_id in range(self.config.tasks_max)]
+    def _judge(self, report: TaskReport, stall: Stall) -> None:
+        """Whether what a task reports ends the run: what another attempt may mend does so after a while, if ever."""
+        failure = report.error or report.stalled
+        if failure is None or report.records:
+            stall.over()
+        if failure is None:
+            return
+        if isinstance(failure, RetriableError):
+            lasted_s, patience_s = stall.failed(str(failure), lasted_s=report.stalled_s), self._patience_s(report)
+            if patience_s is None or lasted_s < patience_s:
+                return
+        if self.error is None or isinstance(failure, TakenOverError):
+            self.error = failure
 
-    def _task_summary(self, task_id: int) -> TaskSummary:
-        done = self.claim.view.counters(task_id)
-        if done.owner != self.claim.generation.owner:
-            return TaskSummary(task=task_id)
-        return TaskSummary(
-            task=task_id, records=done.records, bytes=done.bytes, objects=done.objects, transactions=done.transactions
-        )
+    def _patience_s(self, report: TaskReport) -> float | None:
+        """How long a task may get nowhere; None is for ever.
+
+        As in Kafka Connect, what a source says can be tried again is tried for ever unless the configuration sets an
+        end to it. An attempt that failed as a whole is more than that: then it is Kafka that does not answer.
+        """
+        configured = self.config.errors_retry_timeout_ms
+        if configured > 0:
+            return configured / 1000
+        return GIVE_UP_AFTER_S if configured == 0 and report.error is not None else None

@@ -1,15 +1,18 @@
 """The house of a source's enumerator: its context, its listing threads, what it has assigned."""
 
 import logging
+import math
 import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
 import attrs
 
 from headrace.framework.backoff import Backoff, BackoffConfig
+from headrace.framework.driver.stall import Stall
 from headrace.framework.errors import HeadraceError, PipelineError, RetriableError, SourceError, Where
 from headrace.framework.splits import Split, SplitEnumerator, SplitSource
 from headrace.framework.stage import Stage
@@ -21,7 +24,14 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+# Spark's start is part of the minute within which a run says that its source cannot be reached.
 REACH_WITHIN_S = 45.0
+BACK_WITHIN_S = 60.0
+
+PLANNED_AT_ONCE = 5_000
+"""A plan lies in the memory of its worker; the rest is planned when that is read."""
+
+WARNED_OF = 100
 
 
 @attrs.define
@@ -30,6 +40,9 @@ class EnumeratorHost:
 
     The enumerator's methods are called by `work_off` and `start`, on the coordinator's thread; only the slow work
     that it asks for runs on threads of its own.
+
+    A reader that asks for a split and gets none is remembered, and asked for again when there may be one: after each
+    discovery, until it has got one or has been told that there are no more.
     """
 
     connector: str
@@ -42,9 +55,16 @@ class EnumeratorHost:
     counted: dict[str, int] = attrs.field(factory=dict, init=False)
     assigned: dict[int, dict[str, Split]] = attrs.field(factory=dict, init=False)
     events: dict[int, list[Mapping[str, Any]]] = attrs.field(factory=dict, init=False)
+    still_there: Callable[[int], bool] | None = attrs.field(default=None, init=False)
     skipped: int = attrs.field(default=0, init=False)
-    warnings: list[str] = attrs.field(factory=list, init=False)
+    _warnings: list[str] = attrs.field(factory=list, init=False)
+    _unsaid: int = attrs.field(default=0, init=False)
     _planned: dict[int, dict[str, Split]] = attrs.field(factory=dict, init=False)
+    _sent: dict[int, list[Mapping[str, Any]]] = attrs.field(factory=dict, init=False)
+    _through: set[int] = attrs.field(factory=set, init=False)
+    _asking: dict[int, None] = attrs.field(factory=dict, init=False)
+    _stalls: dict[int, Stall] = attrs.field(factory=dict, init=False)
+    _reached: bool = attrs.field(default=False, init=False)
     _no_more: set[int] = attrs.field(factory=set, init=False)
     _owners: dict[str, int] = attrs.field(factory=dict, init=False)
     _answers: "queue.SimpleQueue[Callable[[], None]]" = attrs.field(factory=queue.SimpleQueue, init=False)
@@ -53,11 +73,17 @@ class EnumeratorHost:
     _counting: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
     def start(self, source: SplitSource[Split], state: Mapping[str, Any] | None) -> None:
-        """Make the enumerator and tell it of its readers."""
+        """Make the enumerator and tell it of its readers, each of which has nothing yet and so asks for work."""
         enumerator = self._enumerator = source.create_enumerator(self, state)
         enumerator.start()
         for reader_id in range(self.tasks):
             enumerator.add_reader(reader_id)
+        self._asking = dict.fromkeys(range(self.tasks))
+        self._ask_again()
+
+    def state(self) -> Mapping[str, Any] | None:
+        """What the enumerator has to remember, as it is now."""
+        return None if self._enumerator is None else self._enumerator.snapshot_state()
 
     def work_off(self) -> None:
         """Hand the enumerator what its slow work has brought; an error of that work is raised here."""
@@ -69,7 +95,9 @@ class EnumeratorHost:
             answer()
 
     def take_in(self, reader_id: int, *, finished: list[str], wants: bool, events: list[Mapping[str, Any]]) -> None:
-        """Tell the enumerator what a reader has reported."""
+        """Tell the enumerator what a reader has reported; what it was sent has arrived."""
+        self._sent.pop(reader_id, None)
+        self._through.discard(reader_id)
         mine, planned = self.assigned.get(reader_id, {}), self._planned.get(reader_id, {})
         for split_id in finished:
             # A newer version of the split may have been assigned while the planned one was read.
@@ -80,16 +108,47 @@ class EnumeratorHost:
         for event in events:
             self._enumerator.handle_source_event(reader_id, event)
         if wants:
+            self.ask(reader_id)
+
+    def ask(self, reader_id: int) -> None:
+        """A reader asks for work."""
+        if self._enumerator is not None:
+            self._asking[reader_id] = None
             self._enumerator.handle_split_request(reader_id)
 
     def plan(self, reader_id: int) -> Sequence[Split]:
         """What the reader has to read, for its next plan; what it reports as finished is measured against that."""
-        planned = self._planned[reader_id] = dict(self.assigned.get(reader_id, {}))
+        self._through.discard(reader_id)
+        mine = self.assigned.get(reader_id, {})
+        planned = self._planned[reader_id] = dict(islice(mine.items(), PLANNED_AT_ONCE))
         return list(planned.values())
 
+    def plan_events(self, reader_id: int) -> Sequence[Mapping[str, Any]]:
+        """What the enumerator has sent the reader, for its next plan: until it is reported, it has not arrived."""
+        sent = self._sent[reader_id] = self.events.pop(reader_id, [])
+        return list(sent)
+
+    def put_back(self, reader_id: int) -> None:
+        """A plan has come to nothing, or nobody knows what it has come to: what was sent with it is sent again."""
+        self._through.discard(reader_id)
+        if sent := self._sent.pop(reader_id, []):
+            self.events[reader_id] = [*sent, *self.events.get(reader_id, [])]
+
+    def note_through(self, reader_id: int) -> None:
+        """The reader has nothing left of its plan, and its report is still to come."""
+        self._through.add(reader_id)
+
+    def has_work(self, reader_id: int) -> bool:
+        """Whether there is something for the reader that it has not been through."""
+        mine = self.assigned.get(reader_id, {})
+        if reader_id not in self._through:
+            return bool(mine)
+        planned = self._planned.get(reader_id, {})
+        return any(planned.get(split_id) != split for split_id, split in mine.items())
+
     def is_told_everything(self, reader_id: int) -> bool:
-        """Whether the reader knows that it gets no more."""
-        return reader_id in self._no_more
+        """Whether the reader gets no more than its plan has."""
+        return reader_id in self._no_more and len(self.assigned.get(reader_id, {})) <= PLANNED_AT_ONCE
 
     @property
     def everybody_is_told(self) -> bool:
@@ -100,6 +159,11 @@ class EnumeratorHost:
     def is_drained(self) -> bool:
         """Whether nothing is left, and nothing more will come."""
         return self.everybody_is_told and not any(self.assigned.values())
+
+    @property
+    def stalled(self) -> list[str]:
+        """What of discovery does not get on, in words."""
+        return [word for stall in list(self._stalls.values()) if (word := stall.word) is not None]
 
     @property
     def known(self) -> int:
@@ -130,8 +194,23 @@ class EnumeratorHost:
                 "within a generation a split stays where it is",
                 Where(stage=Stage.ASSIGN, connector=self.connector),
             )
-        self.assigned.setdefault(reader_id, {})[split.split_id] = split
-        self.wake.set()
+        self._asking.pop(reader_id, None)
+        mine = self.assigned.setdefault(reader_id, {})
+        if mine.get(split.split_id) != split:
+            mine[split.split_id] = split
+            self.wake.set()
+
+    def owner(self, split_id: str) -> int | None:
+        """Who has it, or had it."""
+        return self._owners.get(split_id)
+
+    def backlog(self) -> int:
+        """What is assigned and not finished."""
+        return sum(len(mine) for mine in self.assigned.values())
+
+    def keep_rolled_up(self, keep: Callable[[int], bool]) -> None:
+        """Keep it for the next pause between batches."""
+        self.still_there = keep
 
     def loads(self) -> Sequence[int]:
         """What each reader still has to read."""
@@ -143,11 +222,19 @@ class EnumeratorHost:
     def note_skipped(self, word: str, *, warn: bool) -> None:
         """Count and say what is left out."""
         self.skipped += 1
-        if warn:
+        if warn and len(self._warnings) < WARNED_OF:
             log.warning("%s: %s", self.connector, word)
-            self.warnings.append(word)
+            self._warnings.append(word)
+        elif warn:
+            self._unsaid += 1
         else:
             log.info("%s: %s", self.connector, word)
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """The words for the summary: so many, and of the rest how many they are."""
+        rest = [f"{self._unsaid} more are left out that are not named here"] if self._unsaid else []
+        return [*self._warnings, *rest]
 
     def note_finished(self, split: Split, reader_id: int) -> None:
         """Keep it for the plan."""
@@ -161,6 +248,7 @@ class EnumeratorHost:
     def signal_no_more_splits(self, reader_id: int) -> None:
         """The reader has all that it gets."""
         self._no_more.add(reader_id)
+        self._asking.pop(reader_id, None)
         self.wake.set()
 
     def send_source_event(self, reader_id: int, event: Mapping[str, Any]) -> None:
@@ -168,25 +256,39 @@ class EnumeratorHost:
         self.events.setdefault(reader_id, []).append(dict(event))
         self.wake.set()
 
-    def call_async(self, work: Callable[[], T], handle: Callable[[T], None], *, every_s: float | None = None) -> None:
+    def call_async(
+        self, work: Callable[[], T], handle: Callable[[T], None], *, after_s: float = 0.0, every_s: float | None = None
+    ) -> None:
         """Do slow work on a thread of its own, again and again if `every_s` says so."""
         threading.Thread(
-            target=self._repeat, args=(work, handle, every_s), name=f"headrace-discover-{self.connector}", daemon=True
+            target=self._repeat,
+            args=(work, handle, after_s, every_s),
+            name=f"headrace-discover-{self.connector}",
+            daemon=True,
         ).start()
 
-    def _repeat(self, work: Callable[[], T], handle: Callable[[T], None], every_s: float | None) -> None:
+    def _ask_again(self) -> None:
+        for reader_id in list(self._asking):
+            self.ask(reader_id)
+
+    def _repeat(
+        self, work: Callable[[], T], handle: Callable[[T], None], after_s: float, every_s: float | None
+    ) -> None:
         handled = threading.Event()
+        self._closed.wait(after_s)
         while not self._closed.is_set():
             try:
                 answer = self._with_patience(work)
             except Exception as error:  # noqa: BLE001 - raised again on the coordinator's thread
                 self._put(lambda error=error: _raise(error, self.connector))  # type: ignore[misc]
                 return
+            self._reached = True
             handled.clear()
 
             def hand_over(answer: T = answer) -> None:
                 try:
                     handle(answer)
+                    self._ask_again()
                 finally:
                     handled.set()
 
@@ -198,19 +300,30 @@ class EnumeratorHost:
             self._closed.wait(every_s)
 
     def _with_patience(self, work: Callable[[], T]) -> T:
-        """Try again what can be mended by that; a run that cannot reach its source fails within a minute."""
+        """Try again what can be mended by that, for so long as it may take.
+
+        A source that has never been reached fails the run within a minute. One that was reached may be away for as
+        long as it likes in a run without an end, and for a minute in one that is to end.
+        """
         waits, started = Backoff(BackoffConfig(), self._closed), time.monotonic()
+        stall = Stall(self.connector, "discovery", self._warnings.append)
+        give_up_s = REACH_WITHIN_S if not self._reached else BACK_WITHIN_S if self.bounded else math.inf
         while True:
             began = time.monotonic()
             try:
-                return work()
+                answer = work()
             except RetriableError as error:
                 ended = time.monotonic()
-                # The next attempt may take as long as this one, and Spark's start is part of the minute.
-                if self._closed.is_set() or ended - started + (ended - began) > REACH_WITHIN_S:
+                # The next attempt may take as long as this one.
+                if self._closed.is_set() or ended - started + (ended - began) > give_up_s:
                     raise
-                log.warning("%s: discovery: %s; trying again", self.connector, error)
+                self._stalls[id(stall)] = stall
+                stall.failed(str(error.located(Where(stage=Stage.DISCOVER))), lasted_s=ended - began)
                 waits.pause()
+            else:
+                self._stalls.pop(id(stall), None)
+                stall.over()
+                return answer
 
     def _put(self, answer: Callable[[], None]) -> None:
         self._answers.put(answer)

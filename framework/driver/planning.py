@@ -11,6 +11,7 @@ from headrace.framework.driver.enumeration import EnumeratorHost
 from headrace.framework.driver.preview import FirstRecord, Previewer
 from headrace.framework.splits import Split, SplitSource
 from headrace.framework.worker.execute import make_source
+from headrace.offsets.kafka.records import EnumeratorState, enumerator_key
 from headrace.offsets.key import OffsetManagerKey
 from headrace.offsets.memory import MemoryOffsetStore
 from headrace.offsets.store import OffsetStore
@@ -98,7 +99,7 @@ def make_plan(props: Mapping[str, str], *, first: int = 10) -> WorkPlan:
     offsets: OffsetStore = view or MemoryOffsetStore()
     host = EnumeratorHost(config.name, config.tasks_max, offsets, bounded=True, planning=True)
     try:
-        host.start(source, None)
+        host.start(source, None if view is None else _remembered(view.beside, config.name))
         _await_everything(host)
         previewer = Previewer(config, props, offsets)
         objects = _unfinished(source, host, previewer, offsets, first) + _finished(source, host, offsets)
@@ -114,6 +115,11 @@ def make_plan(props: Mapping[str, str], *, first: int = 10) -> WorkPlan:
         topic_exists=view is not None,
         warnings=_warnings(config, host),
     )
+
+
+def _remembered(beside: Mapping[bytes, bytes], connector: str) -> Mapping[str, Any] | None:
+    known = EnumeratorState.decode(beside.get(enumerator_key(connector)))
+    return None if known is None else known.state
 
 
 def _await_everything(host: EnumeratorHost) -> None:

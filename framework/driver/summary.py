@@ -21,12 +21,16 @@ class Progress:
 
 @attrs.frozen(kw_only=True)
 class RunStatus:
-    """A run at a moment: STARTING, RUNNING, STOPPING, and at its end COMPLETED or FAILED, with the `error`."""
+    """A run at a moment: STARTING, RUNNING, STOPPING, and at its end COMPLETED or FAILED, with the `error`.
+
+    `stalled` says of each thing that is tried again and does not get on since when, and why.
+    """
 
     connector: str
     state: str
     progress: Progress = attrs.field(factory=Progress)
     error: str | None = None
+    stalled: Sequence[str] = ()
 
     @property
     def is_active(self) -> bool:

@@ -8,6 +8,7 @@ import attrs
 from headrace.framework.driver.coordinator import Coordinator
 from headrace.framework.errors import FencedError, RetriableError
 from headrace.framework.worker.execute import execute
+from headrace.framework.worker.kept import KEPT
 from headrace.framework.worker.plan import Ended, TaskPlan, TaskReport
 from headrace.framework.worker.signals import TaskSignals
 
@@ -25,6 +26,12 @@ class LocalEngine:
 
     def run(self) -> None:
         """Tick until the run is over; returns when no task is running."""
+        try:
+            self._run()
+        finally:
+            KEPT.close()
+
+    def _run(self) -> None:
         coordinator = self.coordinator
         while not coordinator.is_over:
             plans = coordinator.tick()

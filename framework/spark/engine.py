@@ -10,13 +10,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import attrs
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from headrace.framework.backoff import LONGEST_S
 from headrace.framework.driver.coordinator import Coordinator
 from headrace.framework.errors import SourceError, Where
+from headrace.framework.spark.failure import reason_of, unusable_python
 from headrace.framework.spark.shipping import pickled_source, ship_package
 from headrace.framework.spark.tasks import run_tasks
 from headrace.framework.worker.plan import TaskPlan, TaskReport
@@ -66,7 +66,7 @@ class SparkEngine:
                 tasks,
                 slots,
             )
-            self.coordinator.warnings.append(f"{tasks} source tasks share {slots} Spark slots")
+            self.coordinator.warn(f"{tasks} source tasks share {slots} Spark slots")
         self._checkpoint = Path(tempfile.mkdtemp(prefix="headrace-ticks-"))
         ticks = self.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
         self._query = (
@@ -116,20 +116,22 @@ class SparkEngine:
             job.add_done_callback(lambda _: self.coordinator.wake.set())
             try:
                 self._watch(job, group)
-            finally:
-                if not job.done():
-                    self.spark.sparkContext.cancelJobGroup(group)
+            except BaseException:
+                self.spark.sparkContext.cancelJobGroup(group)
+                raise
         self._take_in(job)
 
     def _run_job(self, plans: Sequence[TaskPlan], group: str) -> list[TaskReport]:
         context, source = self.spark.sparkContext, self._source
         context.setJobGroup(group, f"headrace: {len(plans)} source tasks", interruptOnCancel=True)
-        groups = _dealt(plans, context.defaultParallelism)
-        return context.parallelize(groups, len(groups)).mapPartitions(lambda part: run_tasks(part, source)).collect()
+        groups, tasks = _dealt(plans, context.defaultParallelism), len(plans)
+        work = context.parallelize(groups, len(groups)).mapPartitions(lambda part: run_tasks(part, source, tasks))
+        return work.collect()
 
     def _watch(self, job: "Future[list[TaskReport]]", group: str) -> None:
         """Follow topic and discovery while the tasks run, and tell them when they are to end."""
         told_end = told_stop_at = None
+        cancelled = False
         while not job.done():
             ends = self.coordinator.look_up()
             now = time.monotonic()
@@ -139,7 +141,8 @@ class SparkEngine:
             elif ends and told_end is None:
                 told_end = now
                 self.coordinator.tell_tasks(end_batch=True)
-            if told_stop_at is not None and now - told_stop_at > STOP_WITHIN_S + KILLED_WITHIN_S:
+            if not cancelled and told_stop_at is not None and now - told_stop_at > STOP_WITHIN_S + KILLED_WITHIN_S:
+                cancelled = True
                 log.warning("%s: tasks did not stop in time and are cancelled", self.coordinator.config.name)
                 self.spark.sparkContext.cancelJobGroup(group)
             self.coordinator.wake.wait(LOOK_UP_EVERY_S)
@@ -152,12 +155,17 @@ class SparkEngine:
             self.coordinator.take_in(job.result())
             return
         self._failed_batches += 1
-        log.warning("%s: Spark failed a micro-batch: %s", self.coordinator.config.name, _short(failure))
+        log.warning("%s: Spark failed a micro-batch: %s", self.coordinator.config.name, reason_of(failure))
         self.coordinator.take_in([])
+        unusable = unusable_python(failure, self.spark.sparkContext.pythonExec)
+        if unusable is not None:
+            unusable.__cause__ = failure
+            self.coordinator.error = self.coordinator.error or unusable
+            return
         self.coordinator.wake.wait(min(LONGEST_S, FIRST_PAUSE_S * 2**self._failed_batches))
         if self._failed_batches >= FAILED_BATCHES and self.coordinator.error is None:
             error = SourceError(
-                f"Spark failed {self._failed_batches} micro-batches in a row: {_short(failure)}",
+                f"Spark failed {self._failed_batches} micro-batches in a row: {reason_of(failure)}",
                 Where(connector=self.coordinator.config.name),
             )
             error.__cause__ = failure
@@ -168,12 +176,3 @@ def _dealt(plans: Sequence[TaskPlan], slots: int) -> list[list[TaskPlan]]:
     """The plans, dealt out to as many Spark tasks as run at once."""
     count = max(1, min(len(plans), slots))
     return [list(plans[first::count]) for first in range(count)]
-
-
-def _short(failure: BaseException) -> str:
-    text = (
-        str(failure.java_exception)
-        if isinstance(failure, Py4JError) and hasattr(failure, "java_exception")
-        else str(failure)
-    )
-    return text.strip().splitlines()[0] if text.strip() else type(failure).__name__

@@ -5,5 +5,6 @@
 - `boundary`: when a transaction ends.
 - `pump`: the thread that pulls a task's iterator.
 - `runner`: the one that watches it: the clock, the stop, the errors, the end.
+- `kept`: what a process keeps from one micro-batch to the next.
 - `split_task`: readers of splits, as a task.
 """

@@ -13,6 +13,7 @@ from headrace.framework.sink import Sink, SinkWriter
 from headrace.framework.splits import Split, SplitSource
 from headrace.framework.task import AbstractSourceTask
 from headrace.framework.worker.boundary import BoundaryRule
+from headrace.framework.worker.kept import process_identity
 from headrace.framework.worker.pipeline import Pipeline
 from headrace.framework.worker.plan import Ended, TaskPlan, TaskReport
 from headrace.framework.worker.runner import TaskRunner
@@ -56,6 +57,12 @@ def boundary_rule(config: SourceCommonConfig) -> BoundaryRule:
 
 def execute(plan: TaskPlan, signals: TaskSignals) -> TaskReport:
     """Run one task for one micro-batch; `FencedError` is the only error that it raises."""
+    report = _reported(plan, signals)
+    report.worker = process_identity()
+    return report
+
+
+def _reported(plan: TaskPlan, signals: TaskSignals) -> TaskReport:
     try:
         return _executed(plan, signals)
     except FencedError:
@@ -89,6 +96,7 @@ def task_runner(
 ) -> TaskRunner:
     """The runner of a task: with the configuration given, or the common one read from the plan."""
     known = config or SourceCommonConfig.from_props(plan.props)
+    writer.heed(lambda: signals.stopped_at)
     return TaskRunner(
         task=task,
         plan=plan,

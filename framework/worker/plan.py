@@ -29,7 +29,9 @@ class TaskPlan:
 
     `generation` and `owner` are those of the run that made the plan: a task that finds others on the topic stops
     before it produces. `splits` are serialised, with their serializer's version; a plain task has none. `batch` counts
-    the run's micro-batches, `partitions` those of the offsets topic.
+    the run's micro-batches, `partitions` those of the offsets topic. `last_worker` is the process that had the task
+    last, by the report of its last micro-batch, and has told of no failure; empty where the driver knows of none.
+    `at_most` is how many records it may take, if the run is to end after so many.
     """
 
     connector: str
@@ -46,6 +48,8 @@ class TaskPlan:
     no_more_splits: bool = False
     events: Sequence[Mapping[str, Any]] = ()
     snapshot: OffsetsSnapshot = attrs.field(factory=OffsetsSnapshot, repr=False)
+    last_worker: str = ""
+    at_most: int | None = None
 
 
 class Ended(enum.StrEnum):
@@ -56,6 +60,9 @@ class Ended(enum.StrEnum):
 
     TIME = "time"
     """The micro-batch has lasted long enough, or the driver has work for another task."""
+
+    RULE_MET = "rule met"
+    """The run's stop rule is met, by what this task has read."""
 
     STOPPED = "stopped"
     """The run is to stop."""
@@ -68,16 +75,20 @@ class Ended(enum.StrEnum):
 class TaskReport:
     """What became of a plan. A hint: what must be known can be found in the offsets topic.
 
-    The counts are of what this attempt committed.
+    The counts are of what this attempt committed, and `worker` is the process that ran it. `left_out` names what was
+    left out on purpose; after a failure it is left out, and named, again. `stalled` is what the task was still trying
+    again when its part ended, and `stalled_s` for how long.
     """
 
     task_id: int
     ended: Ended = Ended.EXHAUSTED
     error: HeadraceError | None = None
+    stalled: HeadraceError | None = None
+    stalled_s: float = 0.0
     records: int = 0
     bytes: int = 0
     objects: int = 0
-    skipped: int = 0
+    left_out: Sequence[str] = ()
     dead_lettered: int = 0
     transactions: int = 0
     retries: int = 0

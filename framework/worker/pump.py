@@ -10,6 +10,7 @@ from headrace.framework.backoff import Backoff, BackoffConfig
 from headrace.framework.errors import HeadraceError, RetriableError, TaskError, Where
 from headrace.framework.task import AbstractSourceTask, Yielded
 from headrace.framework.worker.signals import TaskSignals
+from headrace.framework.worker.stumbles import Stumbles
 from headrace.framework.worker.transaction import TaskTransaction
 
 __all__ = ["Pump"]
@@ -22,7 +23,7 @@ class Pump:
     """Pulls one task until its iterator is exhausted, an end is asked for, or something fails.
 
     Runs on a daemon thread, because a task may block in its own code for ever; the runner then goes on without it.
-    `error` is what ended it, `exhausted` whether there is nothing more for now.
+    `error` is what ended it, `exhausted` whether there is nothing more for now, `stumbles` what it tries again.
     """
 
     task: AbstractSourceTask
@@ -32,6 +33,8 @@ class Pump:
     where: Where
     error: BaseException | None = attrs.field(default=None, init=False)
     exhausted: bool = attrs.field(default=False, init=False)
+    has_enough: bool = attrs.field(default=False, init=False)
+    stumbles: Stumbles = attrs.field(factory=Stumbles, init=False)
 
     def start(self) -> None:
         """Begin pulling."""
@@ -63,7 +66,7 @@ class Pump:
                 if self.signals.end_asked:
                     return
                 self.task.context.metrics.retries += 1
-                log.warning("%s: %s; trying again", self.where, error)
+                self._stumbled(error)
                 waits.pause()
             else:
                 return
@@ -74,6 +77,7 @@ class Pump:
 
     def _pull(self, iterator: Iterator[Yielded], waits: Backoff) -> None:
         for item in iterator:
+            self.stumbles.over()
             if item is None:
                 self.transaction.nothing_right_now()
                 if self._is_to_end():
@@ -83,10 +87,20 @@ class Pump:
                 if not self.transaction.add(item):
                     return
                 waits.reset()
+                self.has_enough = self.transaction.has_enough
             if self._is_to_end():
                 return
+        self.stumbles.over()
         # A task that ends because it is to stop has not said that there is nothing more.
         self.exhausted = not self.task.context.stopping.is_set()
 
+    def _stumbled(self, error: RetriableError) -> None:
+        """Said once; how long it lasts, and why, the driver says."""
+        first = self.stumbles.note(error)
+        log.log(logging.WARNING if first else logging.INFO, "%s: %s; trying again", self.where, error)
+        if first:
+            self.signals.note_stumbled()
+
     def _is_to_end(self) -> bool:
-        return self.signals.stop_asked or (self.signals.end_asked and self.transaction.is_at_boundary)
+        ends = self.signals.end_asked or self.has_enough
+        return self.signals.stop_asked or (ends and self.transaction.is_at_boundary)

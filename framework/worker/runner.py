@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 STOP_WITHIN_S = 5.0
 PUMP_GRACE_S = 2.0
 LONGEST_WATCH_S = 60.0
+STALLED_S = 10.0
 
 
 @attrs.define(kw_only=True)
@@ -99,13 +100,14 @@ class TaskRunner:
             self.signals.note_begun,
             self.task.committed,
             lambda: self.signals.end_asked,
+            self.plan.at_most,
         )
         pump = Pump(
             task=self.task, transaction=transaction, signals=self.signals, backoff=self.backoff, where=self._where
         )
         try:
             pump.start()
-            self._watch(transaction, deadline)
+            self._watch(transaction, pump, deadline)
             self._await_pump(transaction)
             self._settle(transaction, pump)
         except HeadraceError:
@@ -117,17 +119,23 @@ class TaskRunner:
         finally:
             report.first_read_at = transaction.first_read_at
             report.last_commit_at = transaction.last_commit_at
+            self._tell_of_stumbles(report, pump)
         report.ended = self._how_it_ended(pump)
 
-    def _watch(self, transaction: TaskTransaction, deadline: float) -> None:
-        """Keep the clock until the pump is done or is to end."""
+    def _watch(self, transaction: TaskTransaction, pump: Pump, deadline: float) -> None:
+        """Keep the clock until the pump is done or is to end.
+
+        A task that gets nowhere is to end as well: its report is the way in which the driver learns of it.
+        """
         while not self.signals.pump_ended and not self.signals.end_asked:
             now = time.monotonic()
-            if now >= deadline:
+            patience_s = STALLED_S - (pump.stumbles.lasted_s or 0.0)
+            if now >= deadline or patience_s <= 0:
                 self.signals.ask_end()
                 return
             due = transaction.due_in_s()
-            self.signals.wait_for_change(min(deadline - now, LONGEST_WATCH_S if due is None else due))
+            watch_s = LONGEST_WATCH_S if due is None else due
+            self.signals.wait_for_change(min(deadline - now, watch_s, patience_s))
             transaction.commit_if_old()
 
     def _await_pump(self, transaction: TaskTransaction) -> None:
@@ -150,9 +158,19 @@ class TaskRunner:
         raise pump.error
 
     def _how_it_ended(self, pump: Pump) -> Ended:
+        if pump.has_enough:
+            return Ended.RULE_MET
         if pump.exhausted:
             return Ended.EXHAUSTED
         return Ended.STOPPED if self.signals.stop_asked else Ended.TIME
+
+    def _tell_of_stumbles(self, report: TaskReport, pump: Pump) -> None:
+        error, lasted_s = pump.stumbles.error, pump.stumbles.lasted_s
+        if error is None or lasted_s is None:
+            return
+        if isinstance(error, PipelineError):
+            error.located(self._where)
+        report.stalled, report.stalled_s = error, lasted_s
 
     def _close_task(self, report: TaskReport) -> None:
         """`close_resources`, on a thread that can be left behind."""
@@ -185,7 +203,7 @@ class TaskRunner:
         report.records = self.metrics.records
         report.bytes = self.metrics.bytes
         report.objects = self.metrics.objects
-        report.skipped = self.metrics.skipped
+        report.left_out = list(self.metrics.left_out)
         report.dead_lettered = self.metrics.dead_lettered
         report.transactions = self.metrics.transactions
         report.retries = self.metrics.retries

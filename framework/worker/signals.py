@@ -14,14 +14,20 @@ class TaskSignals:
 
     _changed: threading.Condition = attrs.field(factory=threading.Condition, init=False)
     _stop: bool = attrs.field(default=False, init=False)
+    _stopped_at: float | None = attrs.field(default=None, init=False)
     _end: bool = attrs.field(default=False, init=False)
     _pumped: bool = attrs.field(default=False, init=False)
-    _begun: bool = attrs.field(default=False, init=False)
+    _news: bool = attrs.field(default=False, init=False)
 
     @property
     def stop_asked(self) -> bool:
         """Whether the run is to stop."""
         return self._stop
+
+    @property
+    def stopped_at(self) -> float | None:
+        """Since when the run is to stop, on the monotonic clock; None while it is not."""
+        return self._stopped_at
 
     @property
     def end_asked(self) -> bool:
@@ -37,6 +43,7 @@ class TaskSignals:
         """The run is to stop: commit what is at a boundary, close, within five seconds."""
         with self._changed:
             self._stop = True
+            self._stopped_at = self._stopped_at or time.monotonic()
             self._changed.notify_all()
 
     def ask_end(self) -> None:
@@ -53,9 +60,11 @@ class TaskSignals:
 
     def note_begun(self) -> None:
         """A transaction has begun: the clock has something to watch."""
-        with self._changed:
-            self._begun = True
-            self._changed.notify_all()
+        self._note_news()
+
+    def note_stumbled(self) -> None:
+        """The source has failed and is asked again: the clock has something to watch."""
+        self._note_news()
 
     def wait_for_pump(self, timeout_s: float) -> bool:
         """Wait until the pump is done; whether it is."""
@@ -66,8 +75,13 @@ class TaskSignals:
             return self._pumped
 
     def wait_for_change(self, timeout_s: float) -> None:
-        """Wait until a signal is set, a transaction has begun, or the time is over."""
+        """Wait until a signal is set, the clock has something new to watch, or the time is over."""
         with self._changed:
-            if not (self._pumped or self.end_asked or self._begun):
+            if not (self._pumped or self.end_asked or self._news):
                 self._changed.wait(timeout_s)
-            self._begun = False
+            self._news = False
+
+    def _note_news(self) -> None:
+        with self._changed:
+            self._news = True
+            self._changed.notify_all()

@@ -10,7 +10,8 @@ from headrace.framework.compat import override
 from headrace.framework.config import SourceCommonConfig
 from headrace.framework.splits import SourceReader, Split, SplitSource
 from headrace.framework.task import AbstractSourceTask, TaskContext, Yielded
-from headrace.framework.worker.plan import TaskReport
+from headrace.framework.worker.plan import Ended, TaskReport
+from headrace.offsets.key import OffsetManagerKey
 
 __all__ = ["ReaderContext", "SplitSourceTask"]
 
@@ -23,6 +24,7 @@ class ReaderContext:
     wants_splits: bool = False
     events: list[Mapping[str, Any]] = attrs.field(factory=list)
     read_to_the_end: list[str] = attrs.field(factory=list)
+    is_rule_met: bool = False
 
     def send_split_request(self) -> None:
         """The enumerator learns of it from the report."""
@@ -35,6 +37,10 @@ class ReaderContext:
     def split_finished(self, split_id: str) -> None:
         """Counts from the next commit on."""
         self.read_to_the_end.append(split_id)
+
+    def rule_met(self) -> None:
+        """Nothing more is asked of the reader: the run ends with what it has given by then."""
+        self.is_rule_met = True
 
 
 class SplitSourceTask(AbstractSourceTask):
@@ -70,6 +76,7 @@ class SplitSourceTask(AbstractSourceTask):
     def get_iterator(self, backoff: BackoffConfig) -> Iterator[Yielded]:
         self._close_reader()
         self._ended = []
+        self._pass_over_rolled_up()
         unfinished = [split for split_id, split in self.splits.items() if split_id not in self.finished]
         context = self.reader_context = ReaderContext(self.context)
         reader = self.reader = self.source.create_reader(context)
@@ -85,6 +92,8 @@ class SplitSourceTask(AbstractSourceTask):
             yield from items
             # Only now has the last item been taken: a commit before this line does not finish the splits.
             self._ended += ended
+            if context.is_rule_met:
+                return
             if not items:
                 if not reader.snapshot():
                     return
@@ -103,8 +112,17 @@ class SplitSourceTask(AbstractSourceTask):
         """Put into the report what the reader has to say to the enumerator."""
         report.finished_splits = list(self.finished)
         if self.reader_context is not None:
+            if self.reader_context.is_rule_met and report.error is None:
+                report.ended = Ended.RULE_MET
             report.wants_splits = self.reader_context.wants_splits
             report.events = list(self.reader_context.events)
+
+    def _pass_over_rolled_up(self) -> None:
+        """An attempt that comes late finds splits finished, and their entries gone, since its plan was made."""
+        offsets = self.context.offsets
+        keys = {split_id: OffsetManagerKey(split.source_partition) for split_id, split in self.splits.items()}
+        rolled_up = (name for name, key in keys.items() if offsets.is_rolled_up(key, self.splits[name].version))
+        self.finished.update(dict.fromkeys(rolled_up))
 
     def _close_reader(self) -> None:
         reader, self.reader = self.reader, None

@@ -37,6 +37,7 @@ class TaskTransaction:
     on_begin: Callable[[], None]
     on_commit: Callable[[], None]
     is_to_end: Callable[[], bool]
+    at_most: int | None = None
     _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)
     _sealed: bool = attrs.field(default=False, init=False)
     _begun_at: float | None = attrs.field(default=None, init=False)
@@ -67,12 +68,19 @@ class TaskTransaction:
                 self.commit()
                 if self.is_to_end():
                     return False
+            batch = self._as_much_as_fits(batch)
             self._send(batch, key)
             complete = batch.source_offset.get(COMPLETE) is True
             self._finished += complete
             if self.rule.is_full(self._records) or self._is_old() or (complete and not self.rule.cuts_anywhere()):
                 self.commit()
         return True
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether as many records have been taken as may be."""
+        with self._lock:
+            return self.at_most is not None and self.metrics.records + self._records >= self.at_most
 
     def nothing_right_now(self) -> None:
         """The source has nothing at the moment: the end of a poll."""
@@ -81,9 +89,9 @@ class TaskTransaction:
                 self.commit()
 
     def commit_if_old(self) -> None:
-        """The runner's clock: end the transaction if it is time."""
+        """The runner's clock: end the transaction if it is time, and if it is whole."""
         with self._lock:
-            if self._is_old():
+            if self._is_old() and not self.is_broken:
                 self.commit()
 
     def due_in_s(self) -> float | None:
@@ -144,6 +152,12 @@ class TaskTransaction:
         with self._lock:
             self._sealed = True
             self.abort()
+
+    def _as_much_as_fits(self, batch: RecordBatch) -> RecordBatch:
+        if self.at_most is None or not self.rule.cuts_anywhere():
+            return batch
+        room = self.at_most - self.metrics.records - self._records
+        return batch if len(batch.values) <= room else batch.head(room) or batch
 
     def _send(self, batch: RecordBatch, key: OffsetManagerKey) -> None:
         try:

@@ -1,6 +1,7 @@
 """The offsets topic of Kafka Connect's form, and what else stands in it.
 
 - `settings`: how to reach Kafka, picklable.
+- `patience`: how long its calls wait for the broker, and that a stop cuts that short.
 - `topic`: the topic itself: created compacted, refused if it is not.
 - `log`: its raw records, read to the high watermark and on.
 - `view`: the committed entries of one connector, above the log.

@@ -1,22 +1,38 @@
 """How a run takes over a connector, so that no older one can add anything after it."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Self
 
 import attrs
+from confluent_kafka import Message
 
 from headrace.framework.errors import FencedError, RetriableError, TakenOverError
 from headrace.offsets.kafka.log import OffsetsLog
 from headrace.offsets.kafka.producer import TransactionalProducer
-from headrace.offsets.kafka.records import Control, Generation, control_key, generation_key
+from headrace.offsets.kafka.records import (
+    Control,
+    EnumeratorState,
+    Generation,
+    control_key,
+    enumerator_key,
+    generation_key,
+    rollup_key,
+)
 from headrace.offsets.kafka.settings import KafkaSettings
 from headrace.offsets.kafka.view import KafkaOffsetView
+from headrace.offsets.key import OffsetManagerKey
+from headrace.offsets.rollup import name_mark, version_mark
 
 __all__ = ["Claim"]
 
 FENCED_AT_ONCE = 16
+TELL_WITHIN_S = 2.0
+END_WITHIN_S = 4.0
+EMPTY: Mapping[OffsetManagerKey, str] = MappingProxyType({})
 
 
 @attrs.define
@@ -33,6 +49,7 @@ class Claim:
     view: KafkaOffsetView
     log: OffsetsLog
     _driver: TransactionalProducer
+    _seen: dict[str, Generation] = attrs.field(factory=dict, init=False)
 
     @classmethod
     def take(cls, settings: KafkaSettings, *, partitions: int, tasks: int) -> Self:
@@ -43,24 +60,37 @@ class Claim:
         driver = TransactionalProducer(settings, "driver")
         view = KafkaOffsetView(settings.connector)
         log = OffsetsLog(settings, view.take, dict.fromkeys(range(partitions), 0))
+        claim = cls(settings, Generation(), view, log, driver)
+        log.take = claim._take_record
         try:
-            driver.init()
-            log.read_to_high_watermark()
-            before = view.generation
-            ours = Generation(generation=before.generation + 1, owner=str(uuid.uuid4()), tasks=max(before.tasks, tasks))
-            claim = cls(settings, ours, view, log, driver)
-            claim._write(generation_key(settings.connector), ours.encode())
-            _fence(settings, ours.tasks)
-            log.read_to_high_watermark()
-            claim.refuse_taken_over()
-            claim.generation = attrs.evolve(ours, tasks=tasks)
-            claim._write(generation_key(settings.connector), claim.generation.encode())
-            log.read_to_high_watermark()
+            claim._take_over(tasks)
         except BaseException:
-            driver.close()
-            log.close()
+            claim.close()
             raise
         return claim
+
+    def _take_over(self, tasks: int) -> None:
+        self._driver.init()
+        self.log.read_to_high_watermark()
+        before = self.view.generation
+        # A driver with another prefix is not fenced by our own init, and could still write that nothing runs any more.
+        self._fence_drivers(before.prefixes)
+        self.generation = attrs.evolve(
+            before,
+            generation=before.generation + 1,
+            owner=str(uuid.uuid4()),
+            tasks=max(before.tasks, tasks),
+            stopped=False,
+            prefixes=list(dict.fromkeys([self.settings.id_prefix, *before.prefixes])),
+        )
+        self._write_generation(self.generation)
+        self._fence_tasks(self.generation)
+        self.log.read_to_high_watermark()
+        self.refuse_taken_over()
+        self._fence_late_rivals(before)
+        self.generation = attrs.evolve(self.generation, tasks=tasks, prefixes=[self.settings.id_prefix])
+        self._write_generation(self.generation)
+        self.log.read_to_high_watermark()
 
     def refuse_taken_over(self) -> None:
         """Raise `TakenOverError` if the topic, as read so far, belongs to another run."""
@@ -77,27 +107,62 @@ class Claim:
         self.refuse_taken_over()
 
     def tell(self, control: Control) -> None:
-        """Put a word to the tasks on the topic."""
+        """Put a word to the tasks on the topic. A hint: it is given up soon where the broker is away."""
         named = attrs.evolve(control, generation=self.generation.generation, owner=self.generation.owner)
-        self._write(control_key(self.settings.connector), named.encode())
+        with self._hurried(TELL_WITHIN_S):
+            self._write(control_key(self.settings.connector), named.encode())
+
+    def remember(self, state: EnumeratorState) -> None:
+        """Store what the next run's enumerator is to be given: between micro-batches."""
+        self._write(enumerator_key(self.settings.connector), state.encode())
 
     def forget(self) -> int:
-        """Remove every entry of the connector, under every key that it has, in one transaction; how many keys.
+        """Remove every entry of the connector, under every key that it has, and its roll-up, in one transaction.
 
-        The generation and the counters stay.
+        How many source partitions and keys that were. What the enumerator remembers goes with them; the generation
+        and the counters stay.
         """
-        keys = list(self.view.entries)
-        self._commit((key, None) for key in keys)
-        return len(keys)
+        keys, rolled_up = list(self.view.entries), len(self.view.rollup)
+        remembered = {enumerator_key(self.settings.connector)} & self.view.beside.keys()
+        shards = [rollup_key(self.settings.connector, shard) for shard in self.view.rollup.shards]
+        self._commit((key, None) for key in (*keys, *remembered, *shards))
+        return len(keys) + rolled_up
+
+    def roll_up(
+        self, finished: Mapping[OffsetManagerKey, str] = EMPTY, *, keep: Callable[[int], bool] | None = None
+    ) -> None:
+        """Put marks in the roll-up in the place of the entries of `finished`, by their versions, in one transaction.
+
+        What is rolled up already leaves it where `keep` says no to the mark of its name. Between batches only, and
+        only for what no task holds.
+        """
+        marks = ((name_mark(key), version_mark(version)) for key, version in finished.items())
+        shards = self.view.rollup.changed(marks, keep=keep)
+        known = self.view.entries
+        records = [
+            *((rollup_key(self.settings.connector, shard), value) for shard, value in shards.items()),
+            *((raw, None) for key in finished for raw in self.view.raw_keys(key) if raw in known),
+        ]
+        self._commit(records)
+        for key, value in records:
+            self.view.take_raw(key, value)
+
+    def hurry(self) -> None:
+        """From now on wait for the broker as briefly as a run may that is to stop."""
+        self._driver.patience = self._driver.patience.at_most(END_WITHIN_S)
+        self.log.patience = self.log.patience.at_most(END_WITHIN_S)
 
     def stopped(self) -> None:
         """Write down that nothing of this connector runs any more: the end of a clean stop."""
-        self._write(generation_key(self.settings.connector), attrs.evolve(self.generation, stopped=True).encode())
+        self._write_generation(attrs.evolve(self.generation, stopped=True))
 
     def close(self) -> None:
         """Let go of Kafka; the claim stays on the topic."""
         self._driver.close()
         self.log.close()
+
+    def _write_generation(self, named: Generation) -> None:
+        self._write(generation_key(self.settings.connector), named.encode())
 
     def _write(self, key: bytes, value: bytes) -> None:
         self._commit([(key, value)])
@@ -124,23 +189,66 @@ class Claim:
 
     def _renew(self) -> None:
         """A new producer for the driver; it looks whose turn it is before it writes, as every attempt does."""
+        patience = self._driver.patience
         self._driver.close()
         self._driver = TransactionalProducer(self.settings, "driver")
+        self._driver.patience = patience
         self._driver.init()
-        self.log.read_to_high_watermark()
+        self.log.read_to_high_watermark(within_s=patience.longest_s)
         self.refuse_taken_over()
 
-
-def _fence(settings: KafkaSettings, tasks: int) -> None:
-    """Fence every task id, several at a time: 100 take less than a second."""
-
-    def fence(task_id: int) -> None:
-        producer = TransactionalProducer(settings, task_id)
+    @contextmanager
+    def _hurried(self, within_s: float) -> Iterator[None]:
+        """Have the driver's producer wait no longer than this for the broker, each time that it waits."""
+        usual = self._driver.patience
+        self._driver.patience = usual.at_most(within_s)
         try:
-            producer.init()
+            yield
         finally:
-            producer.close()
+            self._driver.patience = usual
 
-    with ThreadPoolExecutor(min(FENCED_AT_ONCE, max(1, tasks)), "headrace-fence") as pool:
-        for _ in pool.map(fence, range(tasks)):
+    def _take_record(self, message: Message) -> None:
+        """Take in a record, and remember every run that has claimed the connector since we look."""
+        self.view.take(message)
+        if message.key() == generation_key(self.settings.connector):
+            found = self.view.generation
+            self._seen[found.owner] = found
+
+    def _fence_drivers(self, prefixes: Iterable[str]) -> None:
+        for prefix in prefixes:
+            if prefix != self.settings.id_prefix:
+                _take_and_drop(attrs.evolve(self.settings, id_prefix=prefix), "driver")
+
+    def _fence_tasks(self, named: Generation) -> None:
+        """Fence every task id that `named` names, a group at a time: 100 take less than a second.
+
+        Whoever is himself taken over meanwhile ends at once and leaves the newer run's tasks alone.
+        """
+        ids = [(prefix, task_id) for prefix in named.prefixes for task_id in range(named.tasks)]
+        for first in range(0, len(ids), FENCED_AT_ONCE):
+            _fence(self.settings, ids[first : first + FENCED_AT_ONCE])
+            self.log.read_what_there_is()
+            if self.generation.owner in self._seen:
+                self.refuse_taken_over()
+
+    def _fence_late_rivals(self, before: Generation) -> None:
+        """Fence runs whose claims came between our look and our own claim: their prefix may be one of their own."""
+        for rival in [*self._seen.values()]:
+            if rival.owner not in {before.owner, self.generation.owner} and rival.generation > before.generation:
+                self._fence_drivers(rival.prefixes)
+                self._fence_tasks(rival)
+
+
+def _fence(settings: KafkaSettings, ids: Sequence[tuple[str, int]]) -> None:
+    """Fence these ids, given by prefix and task, all at once."""
+    with ThreadPoolExecutor(max(1, len(ids)), "headrace-fence") as pool:
+        for _ in pool.map(lambda one: _take_and_drop(attrs.evolve(settings, id_prefix=one[0]), one[1]), ids):
             pass
+
+
+def _take_and_drop(settings: KafkaSettings, holder: int | str) -> None:
+    producer = TransactionalProducer(settings, holder)
+    try:
+        producer.init()
+    finally:
+        producer.close()

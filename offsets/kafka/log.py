@@ -1,14 +1,18 @@
 """The offsets topic's raw records, read to its end and on."""
 
+import concurrent.futures
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
+from typing import Any
 
 import attrs
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from headrace.framework.errors import OffsetsError, RetriableError
+from headrace.offsets.kafka.patience import STEP_S, Patience, StoppedAt, Wait, timed_out
 from headrace.offsets.kafka.settings import KafkaSettings
 
 __all__ = ["OffsetsLog"]
@@ -21,10 +25,18 @@ REACH_WITHIN_S = 30.0
 BATCH = 10_000
 RETRY_S = 0.05
 
-# A topic that has just been made, or moved, has no leader yet that knows it.
+# A topic that has just been made, or moved, has no leader yet that knows it; nor has one whose broker was away.
 PASSING = {
+    KafkaError._NOENT,  # noqa: SLF001 - its public name
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.KAFKA_STORAGE_ERROR,
     KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NETWORK_EXCEPTION,
     KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._TRANSPORT,  # noqa: SLF001 - its public name
 }
@@ -42,10 +54,13 @@ class OffsetsLog:
     settings: KafkaSettings
     take: Callable[[Message], None]
     positions: dict[int, int]
+    patience: Patience = attrs.field(init=False)
+    _tombstones: int = attrs.field(default=0, init=False)
     _consumer: Consumer = attrs.field(init=False)
     _admin: AdminClient = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.patience = Patience(self.settings.transaction_timeout_ms / 1000 + BEYOND_TRANSACTION_S)
         self._admin = AdminClient(self.settings.admin_config())
         self._consumer = Consumer({**self.settings.consumer_config(), "auto.offset.reset": "earliest"})
         # An explicit offset: "the beginning" would cost a round of look-ups, a second with the default waits.
@@ -53,29 +68,43 @@ class OffsetsLog:
             [TopicPartition(self.settings.offsets_topic, number, at) for number, at in self.positions.items()]
         )
 
-    def read_to_high_watermark(self) -> None:
+    def heed(self, stopped_at: StoppedAt) -> None:
+        """Give up waiting soon after a stop."""
+        self.patience = attrs.evolve(self.patience, stopped_at=stopped_at)
+
+    def read_to_high_watermark(self, *, within_s: float | None = None) -> None:
         """Read on until everything that is on the topic now has been taken.
 
-        Raises `RetriableError` when a transaction stays open for longer than it may, or when Kafka is away.
+        Raises `RetriableError` when a transaction stays open for longer than it may, when Kafka is away, or when the
+        time that the caller has for it is over.
         """
-        ends = self._high_watermarks()
+        patience = self.patience if within_s is None else self.patience.at_most(within_s)
+        while True:
+            before = self._tombstones
+            self._read_on(patience)
+            # A roll-up removes entries here and writes its shards there, in one transaction; the ends of the
+            # partitions are not of one instant, and between them what is finished would be seen in neither place.
+            if self._tombstones == before:
+                return
+
+    def _read_on(self, patience: Patience) -> None:
+        ends = self._high_watermarks(patience.at_most(REACH_WITHIN_S).begin())
         unread = {number for number, end in ends.items() if self.positions[number] < end}
-        started = said = time.monotonic()
+        wait, said = patience.begin(), 0.0
         while unread:
-            self._take_what_comes(unread, ends, wait_s=0.5)
-            now = time.monotonic()
-            if unread and now - said > SAY_AFTER_S:
-                said = now
+            self._take_what_comes(unread, ends, wait_s=STEP_S)
+            if unread and wait.so_far_s - said > SAY_AFTER_S:
+                said = wait.so_far_s
                 log.warning(
                     "%s: waiting for open transactions on %s, partitions %s",
                     self.settings.connector,
                     self.settings.offsets_topic,
                     sorted(unread),
                 )
-            if unread and now - started > self.settings.transaction_timeout_ms / 1000 + BEYOND_TRANSACTION_S:
+            if unread and wait.is_over:
                 raise RetriableError(
                     f"the end of {self.settings.offsets_topic}, partitions {sorted(unread)}, was not reached within "
-                    f"{now - started:.0f} s: a transaction hangs there, or the broker is away"
+                    f"{wait.so_far_s:.0f} s: a transaction hangs there, or the broker is away"
                 )
 
     def read_what_there_is(self) -> None:
@@ -86,24 +115,32 @@ class OffsetsLog:
         """Let go of the topic."""
         self._consumer.close()
 
-    def _high_watermarks(self) -> Mapping[int, int]:
+    def _high_watermarks(self, wait: Wait) -> Mapping[int, int]:
         wanted = {TopicPartition(self.settings.offsets_topic, number): OffsetSpec.latest() for number in self.positions}
-        deadline = time.monotonic() + REACH_WITHIN_S
         while True:
             try:
                 # Without the topic's leaders at hand, list_offsets now and then waits for three seconds.
-                self._admin.list_topics(self.settings.offsets_topic, timeout=REACH_WITHIN_S)
+                self._admin.list_topics(self.settings.offsets_topic, timeout=STEP_S)
                 # Its isolation is READ_UNCOMMITTED, which makes "latest" the high watermark.
                 answers = self._admin.list_offsets(wanted, request_timeout=REACH_WITHIN_S)
-                return {at.partition: answer.result(REACH_WITHIN_S).offset for at, answer in answers.items()}
+                self._await_answers(answers.values(), wait)
+                return {at.partition: answer.result().offset for at, answer in answers.items()}
             except KafkaException as error:
-                if error.args[0].code() in PASSING and time.monotonic() < deadline:
+                if (error.args[0].code() in PASSING or timed_out(error)) and not wait.is_over:
                     time.sleep(RETRY_S)
                     continue
-                raise RetriableError(
-                    f"the ends of {self.settings.offsets_topic} cannot be had from Kafka at "
-                    f"{self.settings.bootstrap_servers}: {error.args[0].str()}"
-                ) from error
+                raise self._unreachable(error.args[0].str()) from error
+
+    def _await_answers(self, answers: Collection[Future[Any]], wait: Wait) -> None:
+        while concurrent.futures.wait(answers, STEP_S).not_done:
+            if wait.is_over:
+                raise self._unreachable(f"no answer within {wait.so_far_s:.0f} s")
+
+    def _unreachable(self, why: str) -> RetriableError:
+        return RetriableError(
+            f"the ends of {self.settings.offsets_topic} cannot be had from Kafka at "
+            f"{self.settings.bootstrap_servers}: {why}"
+        )
 
     def _take_what_comes(self, unread: set[int], ends: Mapping[int, int], *, wait_s: float) -> None:
         for message in self._next(wait_s):
@@ -111,6 +148,7 @@ class OffsetsLog:
             error = message.error()
             if error is None:
                 self.positions[partition] = offset + 1
+                self._tombstones += message.value() is None
                 self.take(message)
                 if offset + 1 >= ends.get(partition, offset + 2):
                     unread.discard(partition)

@@ -7,14 +7,17 @@ from itertools import chain
 from typing import Any
 
 import attrs
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
+from headrace.framework.errors import RetriableError
 from headrace.framework.record import Header
 from headrace.offsets.hashing import partition_for
+from headrace.offsets.kafka.patience import STEP_S, Patience, timed_out
 
 __all__ = ["KeyPartitions", "produce_all"]
 
 METADATA_WITHIN_S = 30.0
+ROOM_WITHIN_S = 0.05
 KNOWN_FOR_S = 60.0
 WORTH_IT = 16
 
@@ -25,13 +28,15 @@ def produce_all(
     key: bytes | None,
     values: Sequence[bytes | None],
     *,
+    patience: Patience,
     partition: int | None = None,
     timestamp: int | None = None,
     headers: Sequence[Header] = (),
 ) -> None:
     """Hand records that differ in their values to the client library, waiting where its queue is full.
 
-    `partition` None leaves the choice to the library. Raises its `KafkaException`.
+    `partition` None leaves the choice to the library. Raises its `KafkaException`, and `RetriableError` when nothing
+    leaves the full queue for as long as `patience` has.
     """
     options: dict[str, Any] = {} if timestamp is None else {"timestamp": timestamp}
     if headers:
@@ -44,11 +49,24 @@ def produce_all(
             for value in left:
                 produce(topic, value, key, number)
         except BufferError:
-            producer.poll(0.05)
+            _await_room(producer, topic, patience)
             left = chain([value], left)
         else:
             producer.poll(0)
             return
+
+
+def _await_room(producer: Producer, topic: str, patience: Patience) -> None:
+    full, wait = len(producer), patience.begin()
+    while True:
+        producer.poll(ROOM_WITHIN_S)
+        if len(producer) < full:
+            return
+        if wait.is_over:
+            raise RetriableError(
+                f"Kafka took none of {full} records for {topic} and others within {wait.so_far_s:.0f} s; "
+                "check that the broker is up"
+            )
 
 
 @attrs.define
@@ -61,12 +79,21 @@ class KeyPartitions:
     producer: Producer
     _counts: dict[str, tuple[int, float]] = attrs.field(factory=dict)
 
-    def of(self, topic: str, key: bytes | None, records: int) -> int | None:
+    def of(self, topic: str, key: bytes | None, records: int, *, patience: Patience) -> int | None:
         """The partition; None where the library may as well choose: without a key, or for a handful of records."""
         if key is None or records < WORTH_IT:
             return None
         count, until = self._counts.get(topic, (0, 0.0))
         if time.monotonic() > until:
-            count = len(self.producer.list_topics(topic, timeout=METADATA_WITHIN_S).topics[topic].partitions)
+            count = self._count(topic, patience.at_most(METADATA_WITHIN_S))
             self._counts[topic] = (count, time.monotonic() + KNOWN_FOR_S)
         return partition_for(key, count) if count else None
+
+    def _count(self, topic: str, patience: Patience) -> int:
+        wait = patience.begin()
+        while True:
+            try:
+                return len(self.producer.list_topics(topic, timeout=STEP_S).topics[topic].partitions)
+            except KafkaException as error:
+                if wait.is_over or not timed_out(error):
+                    raise

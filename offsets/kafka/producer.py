@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from headrace.framework.errors import FencedError, RetriableError, SinkError, TransactionTooLongError
 from headrace.framework.record import Header
+from headrace.offsets.kafka.patience import STEP_S, Patience, StoppedAt, Wait
 from headrace.offsets.kafka.produce import KeyPartitions, produce_all
 from headrace.offsets.kafka.settings import KafkaSettings
 
@@ -17,8 +18,11 @@ __all__ = ["TransactionalProducer"]
 
 log = logging.getLogger(__name__)
 
-CALL_S = 10.0
+CALL_S = STEP_S
+INIT_STEP_S = 0.02
+IN_SMALL_STEPS_S = 1.0
 BEYOND_TRANSACTION_S = 15.0
+LAST_TRY_S = 1.0
 
 # After a fencing, produce() may answer _FATAL with fatal() false: both codes say that another one has taken over.
 TAKEN_OVER = {
@@ -47,17 +51,22 @@ class TransactionalProducer:
     """One holder of a transactional id, from its `init` to its `close`. It inits once; fenced, it is of no more use.
 
     Raises `FencedError` when somebody else has taken the id, `RetriableError` when a new producer may do better,
-    `SinkError` when the records themselves were refused. Used by one thread at a time.
+    `SinkError` when the records themselves were refused. Used by one thread at a time. `patience` is how long its
+    calls may wait for the broker; whoever gives a producer on to somebody else sets it anew.
     """
 
     settings: KafkaSettings
     holder: int | str
+    patience: Patience = attrs.field(init=False)
     _producer: Producer = attrs.field(init=False)
     _key_partitions: KeyPartitions = attrs.field(init=False)
     _begun_at: float | None = attrs.field(default=None, init=False)
     _lost: bool = attrs.field(default=False, init=False)
+    _given_up: bool = attrs.field(default=False, init=False)
+    _failed: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.patience = Patience(self.settings.transaction_timeout_ms / 1000 + BEYOND_TRANSACTION_S)
         self._producer = Producer(self.settings.transactional_config(self.holder))
         self._key_partitions = KeyPartitions(self._producer)
 
@@ -66,9 +75,19 @@ class TransactionalProducer:
         """Whether a transaction is open."""
         return self._begun_at is not None
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether all has gone well so far and nothing is open: only such a producer may be used for more."""
+        return not (self._failed or self.is_open)
+
+    def heed(self, stopped_at: StoppedAt) -> None:
+        """Give up waiting soon after a stop."""
+        self.patience = attrs.evolve(self.patience, stopped_at=stopped_at)
+
     def init(self) -> None:
         """Take the id: whoever held it before is fenced, and its open transaction aborted."""
-        self._until_done(self._producer.init_transactions, "taking the transactional id")
+        # The library looks for the coordinator again when it is asked again, and by itself half a second later only.
+        self._until_done(self._producer.init_transactions, "taking the transactional id", first_step_s=INIT_STEP_S)
 
     def write(
         self,
@@ -86,31 +105,45 @@ class TransactionalProducer:
             self._begun_at = time.monotonic()
         try:
             if partition is None:
-                partition = self._key_partitions.of(topic, key, len(values))
-            produce_all(self._producer, topic, key, values, partition=partition, timestamp=timestamp, headers=headers)
+                partition = self._key_partitions.of(topic, key, len(values), patience=self.patience)
+            produce_all(
+                self._producer,
+                topic,
+                key,
+                values,
+                patience=self.patience,
+                partition=partition,
+                timestamp=timestamp,
+                headers=headers,
+            )
         except KafkaException as error:
             raise self._sorted(error, f"producing to {topic}") from error
+        except RetriableError:
+            self._failed = self._given_up = True
+            raise
 
     def flush(self) -> None:
         """Wait until the broker has everything that was written."""
-        deadline = time.monotonic() + self._patience_s
+        self._refuse_lost()
+        wait = self.patience.begin()
         while self._unsent():
-            if time.monotonic() > deadline:
-                self._lost = True
+            if wait.is_over:
+                self._failed = self._given_up = True
                 raise RetriableError(
                     f"Kafka at {self.settings.bootstrap_servers} did not take the records within "
-                    f"{self._patience_s:.0f} s; the transaction is given up"
+                    f"{wait.so_far_s:.0f} s; the transaction is given up"
                 )
 
     def _unsent(self) -> int:
-        """Wait a second for the rest to go out; older clients raise here what has become of the producer meanwhile."""
+        """Wait a moment for the rest to go out; older clients raise here what has become of the producer meanwhile."""
         try:
-            return self._producer.flush(1.0)
+            return self._producer.flush(STEP_S)
         except KafkaException as error:
             raise self._sorted(error, "flushing") from error
 
     def commit(self) -> None:
         """Commit the open transaction. A commit that timed out may still happen, so it is asked for again."""
+        self._refuse_lost()
         self._until_done(self._producer.commit_transaction, "committing")
         self._begun_at = None
 
@@ -118,8 +151,10 @@ class TransactionalProducer:
         """Abort the open transaction; a producer that cannot is given up, and its successor's init does it."""
         if self._begun_at is None or self._lost:
             return
+        # Who has waited in vain already does not wait as long again.
+        wait = Wait(LAST_TRY_S) if self._given_up else self.patience.begin()
         try:
-            self._until_done(self._producer.abort_transaction, "aborting")
+            self._until_done(self._producer.abort_transaction, "aborting", wait=wait)
         except (FencedError, RetriableError, SinkError) as error:
             log.info("%s: %s", self.settings.transactional_id(self.holder), error)
             self._lost = True
@@ -134,18 +169,26 @@ class TransactionalProducer:
             self._producer.purge()
             self._producer.flush(0)
 
-    @property
-    def _patience_s(self) -> float:
-        return self.settings.transaction_timeout_ms / 1000 + BEYOND_TRANSACTION_S
+    def _refuse_lost(self) -> None:
+        """What a producer that has failed still holds is no whole transaction any more."""
+        if self._lost or self._given_up:
+            raise RetriableError(f"{self.settings.transactional_id(self.holder)}: the transaction was given up")
 
-    def _until_done(self, function: Callable[[float], None], doing: str) -> None:
+    def _until_done(
+        self,
+        function: Callable[[float], None],
+        doing: str,
+        *,
+        wait: Wait | None = None,
+        first_step_s: float | None = None,
+    ) -> None:
         """Call until it answers: after a time-out the same call must be made again, and no other."""
-        deadline = time.monotonic() + self._patience_s
+        wait = wait or self.patience.begin()
         while True:
             try:
-                function(CALL_S)
+                function(first_step_s if first_step_s and wait.so_far_s < IN_SMALL_STEPS_S else CALL_S)
             except KafkaException as error:
-                if error.args[0].retriable() and time.monotonic() < deadline:
+                if error.args[0].retriable() and not wait.is_over:
                     continue
                 raise self._sorted(error, doing) from error
             else:
@@ -157,8 +200,23 @@ class TransactionalProducer:
         except KafkaException as error:
             raise self._sorted(error, doing) from error
 
+    def _reason(self, found: KafkaError) -> KafkaError:
+        """Why a transaction has failed, where the library only says that its state does not allow for more.
+
+        Only an attempt to commit is told, and one that is refused for its state cannot succeed.
+        """
+        if found.code() != KafkaError._STATE or not self.is_open:  # noqa: SLF001 - its public name
+            return found
+        try:
+            self._producer.commit_transaction(0)
+        except KafkaException as error:
+            told: KafkaError = error.args[0]
+            return told
+        return found
+
     def _sorted(self, error: KafkaException, doing: str) -> FencedError | RetriableError | SinkError:
-        found: KafkaError = error.args[0]
+        self._failed = True
+        found = self._reason(error.args[0])
         code, said = found.code(), found.str()
         if code in TAKEN_OVER or found.fatal():
             self._lost = True

@@ -1,18 +1,40 @@
-"""What stands in the offsets topic beside the entries: the generation, the control record, the counters.
+"""What stands in the offsets topic beside the entries.
 
-Their keys are lists of three or four elements, which Kafka Connect ignores: it knows lists of two. They begin like a
-connector's own entries do not, so nobody takes them for progress.
+It is: who owns the connector (the generation), what driver and tasks tell each other (the control record, the words of
+tasks that are through), what a task has counted, and what an enumerator remembers. Their keys are lists of three or
+four elements, which Kafka Connect ignores: it knows lists of two. They begin like a connector's own entries do not, so
+nobody takes them for progress.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self, TypeAlias
 
 import attrs
 
-__all__ = ["Control", "Counters", "Generation", "control_key", "counter_key", "generation_key"]
+from headrace.framework.errors import OffsetsError
+from headrace.offsets.key import checked_map
+
+__all__ = [
+    "Control",
+    "Counters",
+    "EndedWord",
+    "EnumeratorState",
+    "Generation",
+    "control_key",
+    "counter_key",
+    "ended_key",
+    "enumerator_key",
+    "generation_key",
+    "rollup_key",
+    "rollup_prefix",
+]
 
 FIRST = "headrace"
+STATE_VERSION = 1
+
+FIRST_PREFIX = "headrace"
+"""The prefix of the ids of a run that has not written down which it has."""
 
 # Inside a class with a counter of that name, `bytes` is the counter.
 Raw: TypeAlias = bytes
@@ -33,26 +55,53 @@ def counter_key(connector: str, task_id: int) -> bytes:
     return _key(connector, "counters", task_id)
 
 
+def ended_key(connector: str, task_id: int) -> bytes:
+    """The key of the record by which a task says that its part in a micro-batch is over."""
+    return _key(connector, "ended", task_id)
+
+
+def enumerator_key(connector: str) -> bytes:
+    """The key of the record in which the driver keeps what its enumerator must remember."""
+    return _key(connector, "enumerator")
+
+
+def rollup_key(connector: str, shard: int) -> bytes:
+    """The key of a shard of the roll-up."""
+    return _key(connector, "rollup", shard)
+
+
+def rollup_prefix(connector: str) -> bytes:
+    """What the keys of the roll-up's shards begin with; the shard's number and a bracket follow."""
+    return _key(connector, "rollup")[:-1] + b","
+
+
 @attrs.frozen(kw_only=True)
 class Generation:
-    """Which run owns the connector: its number, who it is, and up to which task id producers may be alive.
+    """Which run owns the connector: its number, who it is, and which transactional ids may be alive.
 
-    `stopped` is written by a clean stop: nothing of this connector is running.
+    Those are the ids of `tasks` tasks and of the driver, under every one of `prefixes`: more than one while a run takes
+    over from one with another `transactional.id.prefix`. `stopped` is written by a clean stop: nothing of this
+    connector is running. `others` is what a newer version has added; it is written again as it was.
     """
 
     generation: int = 0
     owner: str = ""
     tasks: int = 0
     stopped: bool = False
+    prefixes: Sequence[str] = ()
+    others: Mapping[str, Any] = attrs.field(factory=dict)
 
     def encode(self) -> bytes:
         """As it stands in the topic."""
-        return _encode(attrs.asdict(self))
+        named = attrs.asdict(self, filter=lambda field, _: field.name != "others")
+        return _encode({**named, **self.others})
 
     @classmethod
     def decode(cls, data: bytes | None) -> Self:
-        """From the topic; what a newer version has added is passed over."""
-        return cls(**_known(cls, data))
+        """From the topic; a record that names no prefixes is of a version that did not write them down."""
+        found = json.loads(data) if data else {}
+        known = {"prefixes": [FIRST_PREFIX] if found else [], **_known(cls, found)}
+        return cls(**known, others={name: value for name, value in found.items() if name not in known})
 
     def is_same_run(self, other: "Generation") -> bool:
         """Whether both are of one run."""
@@ -76,7 +125,62 @@ class Control:
     @classmethod
     def decode(cls, data: bytes | None) -> Self:
         """From the topic."""
-        return cls(**_known(cls, data))
+        return cls(**_known(cls, json.loads(data) if data else {}))
+
+
+@attrs.frozen(kw_only=True)
+class EndedWord:
+    """What a task says when its part in a micro-batch is over and others' are not.
+
+    A hint, checked against run and batch: it lets the driver end a batch for which it has other work, and all that
+    counts stands in the report, which comes when the whole batch is over. `fatal` is an error that ends the run.
+    """
+
+    generation: int = 0
+    owner: str = ""
+    batch: int = -1
+    exhausted: bool = False
+    records: int = 0
+    wants_splits: bool = False
+    rule_met: bool = False
+    fatal: bool = False
+
+    def encode(self) -> bytes:
+        """As it stands in the topic."""
+        return _encode(attrs.asdict(self))
+
+    @classmethod
+    def decode(cls, data: bytes | None) -> Self:
+        """From the topic."""
+        return cls(**_known(cls, json.loads(data) if data else {}))
+
+
+@attrs.frozen(kw_only=True)
+class EnumeratorState:
+    """What an enumerator has to remember from one run to the next: a flat map, with the version of this form.
+
+    What an older version wrote is read for ever.
+    """
+
+    state: Mapping[str, Any]
+
+    def encode(self) -> bytes:
+        """As it stands in the topic; `OffsetValueError` for a map that is not flat."""
+        state = checked_map(self.state, what="what an enumerator remembers")
+        return _encode({"version": STATE_VERSION, "state": state})
+
+    @classmethod
+    def decode(cls, data: bytes | None) -> Self | None:
+        """From the topic; None if nothing is remembered. `OffsetsError` for a version from the future."""
+        if data is None:
+            return None
+        found = json.loads(data)
+        if found["version"] != STATE_VERSION:
+            raise OffsetsError(
+                f"what the enumerator has to remember was stored in version {found['version']}, by a newer headrace; "
+                f"this one reads version {STATE_VERSION}: run the newer one, or reset the connector's offsets"
+            )
+        return cls(state=found["state"])
 
 
 @attrs.frozen(kw_only=True)
@@ -96,7 +200,7 @@ class Counters:
     @classmethod
     def decode(cls, data: Raw | None) -> Self:
         """From the topic."""
-        return cls(**_known(cls, data))
+        return cls(**_known(cls, json.loads(data) if data else {}))
 
     def plus(self, counted: Mapping[str, int]) -> "Counters":
         """These totals and what one more transaction has."""
@@ -111,6 +215,6 @@ def _encode(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def _known(cls: type[attrs.AttrsInstance], data: bytes | None) -> dict[str, Any]:
-    found = json.loads(data) if data else {}
-    return {field.name: found[field.name] for field in attrs.fields(cls) if field.name in found}
+def _known(cls: type[attrs.AttrsInstance], found: Mapping[str, Any]) -> dict[str, Any]:
+    names = {field.name for field in attrs.fields(cls)} - {"others"}
+    return {name: value for name, value in found.items() if name in names}

@@ -10,9 +10,10 @@ from confluent_kafka import Message
 from headrace.framework.compat import override
 from headrace.framework.errors import MalformedOffsetError
 from headrace.offsets.codec import decode_key, decode_value, encode_key, encode_value, key_prefix, key_spellings
-from headrace.offsets.kafka.records import Counters, Generation, counter_key, generation_key
+from headrace.offsets.kafka.records import Counters, Generation, counter_key, generation_key, rollup_prefix
 from headrace.offsets.key import OffsetManagerKey
 from headrace.offsets.merge import merged
+from headrace.offsets.rollup import RolledUp
 from headrace.offsets.store import Offsets, OffsetStore
 
 __all__ = ["KafkaOffsetView"]
@@ -33,13 +34,16 @@ class KafkaOffsetView(OffsetStore):
     connector: str
     entries: dict[bytes, bytes] = attrs.field(factory=dict)
     beside: dict[bytes, bytes] = attrs.field(factory=dict)
+    rollup: RolledUp = attrs.field(factory=RolledUp)
     malformed: int = 0
     _prefix: bytes = attrs.field(init=False)
     _beside_prefix: bytes = attrs.field(init=False)
+    _rollup_prefix: bytes = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._prefix = key_prefix(self.connector)
         self._beside_prefix = generation_key(self.connector).rpartition(b",")[0] + b","
+        self._rollup_prefix = rollup_prefix(self.connector)
 
     def take(self, message: Message) -> None:
         """Take in a record of the topic; those of other connectors are passed over."""
@@ -49,7 +53,9 @@ class KafkaOffsetView(OffsetStore):
 
     def take_raw(self, key: bytes, value: bytes | None) -> None:
         """Take in a record by its key and value; the last one of a key wins."""
-        if key.startswith(self._beside_prefix):
+        if key.startswith(self._rollup_prefix):
+            self.rollup.take(int(key[len(self._rollup_prefix) : -1]), value)
+        elif key.startswith(self._beside_prefix):
             self._keep(self.beside, key, value)
         elif key.startswith(self._prefix):
             self._keep(self.entries, key, value)
@@ -64,6 +70,10 @@ class KafkaOffsetView(OffsetStore):
             if known:
                 found[key] = merged(known)
         return found
+
+    @override
+    def rolled_up(self, key: OffsetManagerKey, version: str) -> bool | None:
+        return self.rollup.knows(key, version)
 
     @override
     def items(self) -> Iterator[tuple[OffsetManagerKey, dict[str, Any]]]:

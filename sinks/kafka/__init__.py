@@ -7,6 +7,7 @@
 from headrace.framework.compat import override
 from headrace.framework.config import SourceCommonConfig, Support
 from headrace.framework.sink import Sink, SinkWriter
+from headrace.framework.worker.kept import process_identity
 from headrace.framework.worker.plan import TaskPlan
 from headrace.offsets.kafka.records import Generation
 from headrace.offsets.kafka.settings import KafkaSettings
@@ -33,11 +34,21 @@ class KafkaSink(Sink):
         from headrace.sinks.kafka.at_least_once import AtLeastOnceKafkaWriter  # noqa: PLC0415 - Kafka comes with it
         from headrace.sinks.kafka.transactional import TransactionalKafkaWriter  # noqa: PLC0415 - as above
 
-        kind = TransactionalKafkaWriter if self.exactly_once else AtLeastOnceKafkaWriter
-        return kind(
-            settings=KafkaSettings.of(self.config),
+        settings = KafkaSettings.of(self.config)
+        generation = Generation(generation=plan.generation, owner=plan.owner)
+        if self.exactly_once:
+            return TransactionalKafkaWriter(
+                settings=settings,
+                task_id=plan.task_id,
+                generation=generation,
+                partitions=plan.partitions,
+                snapshot=plan.snapshot,
+                was_last=plan.last_worker == process_identity(),
+            )
+        return AtLeastOnceKafkaWriter(
+            settings=settings,
             task_id=plan.task_id,
-            generation=Generation(generation=plan.generation, owner=plan.owner),
+            generation=generation,
             partitions=plan.partitions,
             snapshot=plan.snapshot,
         )

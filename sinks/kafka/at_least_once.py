@@ -1,6 +1,5 @@
 """Records first, offsets after their acknowledgement: at least once."""
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -8,11 +7,12 @@ import attrs
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from headrace.framework.compat import override
-from headrace.framework.errors import OffsetsError, SinkError, TakenOverError
+from headrace.framework.errors import OffsetsError, RetriableError, SinkError, TakenOverError
 from headrace.framework.record import Header
 from headrace.framework.sink import SinkWriter
 from headrace.framework.worker.plan import OffsetsSnapshot
 from headrace.offsets.kafka.log import OffsetsLog
+from headrace.offsets.kafka.patience import STEP_S, Patience, StoppedAt
 from headrace.offsets.kafka.produce import KeyPartitions, produce_all
 from headrace.offsets.kafka.records import Counters, Generation, counter_key
 from headrace.offsets.kafka.settings import KafkaSettings
@@ -22,6 +22,26 @@ from headrace.offsets.store import Offsets, OffsetStore
 __all__ = ["AtLeastOnceKafkaWriter"]
 
 FLUSH_WITHIN_S = 120.0
+LAST_WORD_S = 1.0
+
+
+@attrs.define
+class _Undelivered:
+    """The first record of a producer that could not be delivered, and why; heard of while the producer is polled.
+
+    Called for failures only: a callback for each record would double its price. An object of its own, because a
+    producer that knew its owner would not go with it.
+    """
+
+    error: KafkaError | None = attrs.field(default=None, init=False)
+
+    def config(self) -> dict[str, Any]:
+        """What the producer has to be told."""
+        return {"on_delivery": self._note, "delivery.report.only.error": True}
+
+    def _note(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None and self.error is None:
+            self.error = error
 
 
 @attrs.define(kw_only=True)
@@ -43,20 +63,18 @@ class AtLeastOnceKafkaWriter(SinkWriter):
     _view: KafkaOffsetView = attrs.field(init=False)
     _counters: Counters = attrs.field(init=False)
     _key_partitions: KeyPartitions = attrs.field(init=False)
-    _undelivered: KafkaError | None = attrs.field(default=None, init=False)
+    _undelivered: _Undelivered = attrs.field(factory=_Undelivered, init=False)
+    _patience: Patience = attrs.field(default=Patience(FLUSH_WITHIN_S), init=False)
 
     def __attrs_post_init__(self) -> None:
         self._view = KafkaOffsetView(self.settings.connector)
         self._counters = Counters(owner=self.generation.owner)
-        self._producer = Producer(
-            {
-                **self.settings.producer_config(),
-                # Called for failures only: a callback for each record would double its price.
-                "on_delivery": self._note_delivery,
-                "delivery.report.only.error": True,
-            }
-        )
+        self._producer = Producer({**self.settings.producer_config(), **self._undelivered.config()})
         self._key_partitions = KeyPartitions(self._producer)
+
+    @override
+    def heed(self, stopped_at: StoppedAt) -> None:
+        self._patience = Patience(FLUSH_WITHIN_S, stopped_at)
 
     @override
     def open(self) -> OffsetStore:
@@ -64,6 +82,7 @@ class AtLeastOnceKafkaWriter(SinkWriter):
             self._view.take_raw(key, value)
         positions = {number: self.snapshot.positions.get(number, 0) for number in range(self.partitions)}
         reader = OffsetsLog(self.settings, self._view.take, positions)
+        reader.heed(self._patience.stopped_at)
         try:
             reader.read_to_high_watermark()
         finally:
@@ -92,7 +111,7 @@ class AtLeastOnceKafkaWriter(SinkWriter):
         if topic == self.settings.offsets_topic:
             raise OffsetsError(f"records cannot go to {topic}: it is the connector's offsets topic; name another topic")
         if partition is None:
-            partition = self._key_partitions.of(topic, key, len(values))
+            partition = self._partition_of(topic, key, len(values))
         self._produce(topic, key, values, partition=partition, timestamp=timestamp, headers=headers)
 
     @override
@@ -111,32 +130,37 @@ class AtLeastOnceKafkaWriter(SinkWriter):
 
     @override
     def close(self) -> None:
-        self._producer.flush(1.0)
+        self._producer.flush(0.0 if self._patience.begin().is_over else LAST_WORD_S)
+
+    def _partition_of(self, topic: str, key: bytes | None, records: int) -> int | None:
+        try:
+            return self._key_partitions.of(topic, key, records, patience=self._patience)
+        except KafkaException as error:
+            raise RetriableError(f"the partitions of {topic} cannot be had: {error.args[0].str()}") from error
 
     def _produce(self, topic: str, key: bytes | None, values: Sequence[bytes | None], **options: Any) -> None:
         try:
-            produce_all(self._producer, topic, key, values, **options)
+            produce_all(self._producer, topic, key, values, patience=self._patience, **options)
         except KafkaException as error:
             raise SinkError(f"producing to {topic} failed: {error.args[0].str()}") from error
 
     def _flush(self) -> None:
-        deadline = time.monotonic() + FLUSH_WITHIN_S
+        wait = self._patience.begin()
         while self._unsent():
-            if time.monotonic() > deadline:
-                raise SinkError(
+            if wait.is_over:
+                raise RetriableError(
                     f"Kafka at {self.settings.bootstrap_servers} did not acknowledge the records within "
-                    f"{FLUSH_WITHIN_S:.0f} s; check that it is up"
+                    f"{wait.so_far_s:.0f} s; check that it is up"
                 )
-        if self._undelivered is not None:
-            raise SinkError(f"a record was not delivered: {self._undelivered.str()}")
+        if self._undelivered.error is not None:
+            raise SinkError(f"a record was not delivered: {self._undelivered.error.str()}")
 
     def _unsent(self) -> int:
-        """Wait a second for the rest to go out; older clients raise here what has become of the producer meanwhile."""
+        """Wait a moment for the rest to go out; what has become of the producer meanwhile is raised here."""
         try:
-            return self._producer.flush(1.0)
+            return self._producer.flush(STEP_S)
         except KafkaException as error:
             raise SinkError(f"records were not delivered: {error.args[0].str()}") from error
-
-    def _note_delivery(self, error: KafkaError | None, _message: Message) -> None:
-        if error is not None and self._undelivered is None:
-            self._undelivered = error
+        except SystemError as error:
+            # The client raises what is fatal beside the delivery reports that it hands out, and Python minds.
+            raise SinkError(f"records were not delivered: {error.__cause__ or error}") from error

@@ -26,7 +26,7 @@ from headrace.framework.splits import (
     SplitSource,
 )
 from headrace.sources.s3.config import S3Config
-from headrace.sources.s3.entry import Action, S3OffsetEntry, object_key, what_to_do
+from headrace.sources.s3.entry import Action, S3OffsetEntry, finished_version, object_key, what_to_do
 from headrace.sources.s3.enumerator import S3Enumerator
 from headrace.sources.s3.reader import S3Reader
 from headrace.sources.s3.splits import S3Split, S3SplitSerializer
@@ -70,10 +70,14 @@ class S3Source(SplitSource[S3Split]):
         )
 
     @override
+    def finished_version(self, offset: Mapping[str, Any]) -> str | None:
+        return finished_version(offset)
+
+    @override
     def create_enumerator(
         self, context: SplitEnumeratorContext[S3Split], state: Mapping[str, Any] | None
     ) -> SplitEnumerator[S3Split]:
-        return S3Enumerator(context, self.config)
+        return S3Enumerator(context, self.config, state)
 
     @override
     def create_reader(self, context: SourceReaderContext) -> SourceReader[S3Split]:

@@ -1,6 +1,7 @@
 """Making the client: where the server is, and who asks."""
 
 import functools
+import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -10,12 +11,14 @@ import attrs
 from headrace import __version__
 from headrace.framework.errors import SourceError, Where
 from headrace.framework.stage import Stage
+from headrace.framework.worker.kept import KEPT
 from headrace.sources.s3.failures import s3_failures
 
-__all__ = ["Connection", "Role", "S3Client", "make_client"]
+__all__ = ["ClientPlace", "Connection", "Role", "S3Client", "make_client"]
 
 CONNECT_TIMEOUT_S = 10
 READ_TIMEOUT_S = 30
+LIVES_S = 60.0
 
 
 def _with_scheme(url: str | None) -> str | None:
@@ -42,6 +45,10 @@ class S3Client(Protocol):
 
     def head_object(self, **request: Any) -> Mapping[str, Any]:
         """What the server says of an object."""
+        ...
+
+    def close(self) -> None:
+        """Close its connections."""
         ...
 
 
@@ -110,6 +117,49 @@ def make_client(connection: Connection) -> S3Client:
             ),
         )
     return client
+
+
+@attrs.frozen
+class _IdleClient:
+    client: S3Client
+    made_at: float
+
+    def close(self) -> None:
+        self.client.close()
+
+
+@attrs.define
+class ClientPlace:
+    """Where a task's client stands between two micro-batches in one process, with its connections open.
+
+    One that has failed is not kept, nor one that is a minute old: credentials that somebody has changed meanwhile are
+    read when a client is made.
+    """
+
+    connection: Connection
+    connector: str
+    task_id: int
+    _made_at: float = attrs.field(factory=time.monotonic, init=False)
+
+    def take(self) -> S3Client:
+        """The client that stands here, or a new one."""
+        kept = KEPT.take(self._key)
+        if isinstance(kept, _IdleClient):
+            self._made_at = kept.made_at
+            return kept.client
+        return make_client(self.connection)
+
+    def give_back(self, client: S3Client, *, is_sound: bool) -> None:
+        """Leave the client here for the next one, or close it."""
+        idle = _IdleClient(client, self._made_at)
+        if is_sound and time.monotonic() - self._made_at < LIVES_S:
+            KEPT.keep(self._key, idle)
+        else:
+            idle.close()
+
+    @property
+    def _key(self) -> tuple[Connection, str, int]:
+        return self.connection, self.connector, self.task_id
 
 
 _WHERE = Where(stage=Stage.DISCOVER)

@@ -8,10 +8,19 @@ import attrs
 
 from headrace.offsets.entry import RECORD_COUNT, OffsetManagerEntry
 from headrace.offsets.key import OffsetManagerKey
-from headrace.sources.s3.objects import S3Object, same_etag
+from headrace.sources.s3.objects import S3Object, same_etag, version_name
 from headrace.transformers.base import Position
 
-__all__ = ["Action", "Decision", "OverwritePolicy", "S3OffsetEntry", "object_key", "what_to_do"]
+__all__ = [
+    "OVERWRITTEN",
+    "Action",
+    "Decision",
+    "OverwritePolicy",
+    "S3OffsetEntry",
+    "finished_version",
+    "object_key",
+    "what_to_do",
+]
 
 COMPLETE = "complete"
 ETAG = "etag"
@@ -19,6 +28,9 @@ SIZE = "size"
 LAST_MODIFIED = "lastModified"
 BYTE_OFFSET = "byteOffset"
 LINE = "line"
+
+OVERWRITTEN = "it was overwritten after it had been read (s3.overwrite.policy)"
+"""Why an object is left out by `Action.IGNORE`, in the listing and in the reading of it."""
 
 
 class OverwritePolicy(enum.StrEnum):
@@ -113,6 +125,14 @@ class S3OffsetEntry(OffsetManagerEntry):
 
 
 _PLACE = frozenset({RECORD_COUNT, BYTE_OFFSET, LINE, COMPLETE})
+
+
+def finished_version(offset: Mapping[str, Any]) -> str | None:
+    """The version that a stored offset says was read to its end; None if it was not, or if nobody knows which."""
+    etag, size = offset.get(ETAG), offset.get(SIZE)
+    if offset.get(COMPLETE) is True and isinstance(etag, str) and etag and isinstance(size, int):
+        return version_name(etag, size)
+    return None
 
 
 def _place(position: Position) -> Mapping[str, int]:

@@ -1,7 +1,11 @@
 """Lists the bucket, once for all tasks, and gives every object that is to be read to one of them."""
 
 import threading
-from collections.abc import Sequence
+import time
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from typing import Any
 
 import attrs
 
@@ -13,84 +17,137 @@ from headrace.framework.errors import ObjectChangedError, Where
 from headrace.framework.naming import NameTemplate
 from headrace.framework.splits import SplitEnumerator, SplitEnumeratorContext
 from headrace.framework.stage import Stage
-from headrace.sources.s3.client import S3Client, make_client
+from headrace.offsets.key import OffsetManagerKey
 from headrace.sources.s3.config import S3Config
-from headrace.sources.s3.entry import Action, S3OffsetEntry, object_key, what_to_do
-from headrace.sources.s3.listing import Skipped, list_objects
-from headrace.sources.s3.objects import S3Object
+from headrace.sources.s3.entry import OVERWRITTEN, Action, S3OffsetEntry, object_key, what_to_do
+from headrace.sources.s3.listing import Skipped
+from headrace.sources.s3.objects import S3Object, version_name
 from headrace.sources.s3.splits import S3Split
+from headrace.sources.s3.sweep import Part, Sweep
 
-__all__ = ["Listed", "S3Enumerator"]
+__all__ = ["S3Enumerator"]
 
+ENOUGH = 100_000
+"""With so many objects still to be read, finding more can wait: what is found lies in memory."""
 
-@attrs.define
-class Listed:
-    """What a listing has brought: the objects that the name template takes, and those left out, with a word."""
-
-    objects: list[S3Object] = attrs.field(factory=list)
-    left_out: list[tuple[S3Object, Skipped]] = attrs.field(factory=list)
+WATERMARK = "watermark"
+SCOPE = "scope"
 
 
 @attrs.define
 class S3Enumerator(SplitEnumerator[S3Split]):
-    """One listing at the start, and in a continuous run another one every `discovery.interval.ms`.
+    """Walks through the listing every `discovery.interval.ms`; in a bounded run once.
 
-    What an object's entry says against what the listing says decides whether it is read; finished objects are known
-    from their entries and never fetched again.
+    A walk begins behind the last key that was seen, where new objects usually come: also after a restart, which
+    reads what is new before it has listed what is old. The whole bucket is walked through at the start, every
+    `reconcile.interval.ms`, and every time where it takes no more requests than its end does. So an object is found
+    whatever its name and whenever it comes.
+
+    What an object's entry, or the roll-up, says against what the listing says decides whether it is read. What is in
+    no whole listing any more leaves the roll-up, unless earlier runs have listed more than this one does.
     """
 
     context: SplitEnumeratorContext[S3Split]
     config: S3Config
+    state: Mapping[str, Any] | None = None
     _template: NameTemplate = attrs.field(init=False)
     _strategy: ObjectDistributionStrategy = attrs.field(init=False)
-    _client: S3Client | None = attrs.field(default=None, init=False)
     _closed: threading.Event = attrs.field(factory=threading.Event, init=False)
+    _sweep: Sweep = attrs.field(init=False)
+    _watermark: str | None = attrs.field(default=None, init=False)
+    _scope: str = attrs.field(init=False)
+    _whole_at: float | None = attrs.field(default=None, init=False)
+    _in_one_page: bool = attrs.field(default=False, init=False)
     _settled: dict[str, str] = attrs.field(factory=dict, init=False)
-    _tasks: dict[str, int] = attrs.field(factory=dict, init=False)
     _told: set[str] = attrs.field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._template = NameTemplate.parse(self.config.file_name_template)
         self._strategy = registry.find("distributions", self.config.distribution_type)()
         self._strategy.configure(self.config.props)
+        known = self.state or {}
+        self._watermark = known.get(WATERMARK)
+        self._scope = _common(known.get(SCOPE, self._listed), self._listed)
+        self._sweep = self._new_sweep(self._watermark)
 
     @override
     def start(self) -> None:
-        every_s = None if self.context.bounded else self.config.discovery_interval_ms / 1000
-        self.context.call_async(self._list, self._take_in, every_s=every_s)
+        self.context.call_async(self._sweep.part, self._take_in)
+
+    @override
+    def snapshot_state(self) -> Mapping[str, Any]:
+        # In a small bucket it would change all the time, and save nothing.
+        watermark = {} if self._in_one_page or self._watermark is None else {WATERMARK: self._watermark}
+        return {SCOPE: self._scope, **watermark}
 
     @override
     def close(self) -> None:
         self._closed.set()
 
-    def _list(self) -> Listed:
-        if self._client is None:
-            self._client = make_client(self.config.connection())
-        listed = Listed()
-        listing = self.config.listing(
-            on_skipped=lambda found, why: listed.left_out.append((found, why)), count=self.context.count
-        )
-        for found in list_objects(self._client, listing, self.config.attempts(self._closed)):
-            if self._template.match(found.key) is not None:
-                listed.objects.append(found)
-        return listed
+    @property
+    def _listed(self) -> str:
+        """What this run's whole listing covers; one that begins behind a key covers less than anything."""
+        return f"s3://{self.config.bucket}/{self.config.prefix or ''}{'*' if self.config.start_key else ''}"
 
-    def _take_in(self, listed: Listed) -> None:
-        for found, why in listed.left_out:
-            if why is not Skipped.MARKER and self._template.match(found.key) is not None:
-                self._leave_out(found, str(why), warn=why is Skipped.ARCHIVED)
-        fresh = [found for found in listed.objects if self._settled.get(found.key) != found.etag]
-        self._assign(self._to_read(fresh))
-        # What is no longer there is forgotten: it may come back.
-        self._settled = {found.key: found.etag for found in listed.objects}
-        if self.context.bounded:
+    def _new_sweep(self, start_after: str | None) -> Sweep:
+        return Sweep(
+            config=self.config,
+            template=self._template,
+            attempts=self.config.attempts(self._closed),
+            count=self.context.count,
+            client=self._sweep.client if hasattr(self, "_sweep") else None,
+            start_after=start_after,
+        )
+
+    def _take_in(self, part: Part) -> None:
+        for found, why in part.left_out:
+            self._leave_out(found, str(why), warn=why is Skipped.ARCHIVED)
+        self._assign(self._to_read([found for found in part.objects if self._settled.get(found.key) != found.etag]))
+        if part.ended:
+            self._sweep_ended(self._sweep, part)
+        else:
+            self._go_on()
+
+    def _go_on(self, _: None = None) -> None:
+        if self.context.planning or self.context.backlog() < ENOUGH:
+            self.context.call_async(self._sweep.part, self._take_in)
+        else:
+            self.context.call_async(_do_nothing, self._go_on, after_s=self._interval_s)
+
+    def _sweep_ended(self, sweep: Sweep, last: Part) -> None:
+        self._watermark = max(filter(None, (self._watermark, sweep.last)), default=None)
+        if sweep.is_whole:
+            self._reconcile(sweep, last)
+        if self.context.bounded and sweep.is_whole:
             for reader_id in range(self.context.current_parallelism()):
                 self.context.signal_no_more_splits(reader_id)
+            return
+        self._sweep = self._new_sweep(None if self._is_whole_due() else self._watermark)
+        after_s = 0.0 if self._whole_at is None else self._interval_s
+        self.context.call_async(self._sweep.part, self._take_in, after_s=after_s)
+
+    def _reconcile(self, sweep: Sweep, last: Part) -> None:
+        self._whole_at = time.monotonic()
+        self._in_one_page = sweep.seen <= self.config.page_size
+        # What is no longer there is forgotten: it may come back.
+        self._settled = {found.key: found.etag for found in last.objects} if self._in_one_page else {}
+        if self._scope.startswith(self._listed):
+            marks = sorted(sweep.marks)
+            self.context.keep_rolled_up(lambda mark: _holds(marks, mark))
+
+    def _is_whole_due(self) -> bool:
+        if self._whole_at is None or self._in_one_page:
+            return True
+        return time.monotonic() - self._whole_at >= self.config.reconcile_interval_ms / 1000
+
+    @property
+    def _interval_s(self) -> float:
+        return self.config.discovery_interval_ms / 1000
 
     def _to_read(self, objects: Sequence[S3Object]) -> list[S3Object]:
         keys = [object_key(found.bucket, found.key) for found in objects]
         known = self.context.offsets.get(keys)
-        actions = [self._action(found, known.get(key)) for found, key in zip(objects, keys, strict=True)]
+        actions = [self._action(found, key, known.get(key)) for found, key in zip(objects, keys, strict=True)]
         told = list(zip(objects, actions, strict=True))
         if self.context.planning:
             self._note_finished([found for found, action in told if action is Action.FINISHED])
@@ -100,9 +157,8 @@ class S3Enumerator(SplitEnumerator[S3Split]):
         for found, task in zip(objects, self._shared_out(objects), strict=True):
             self.context.note_finished(S3Split(found), task)
 
-    def _action(self, found: S3Object, stored: dict[str, object] | None) -> Action:
-        entry = None if stored is None else S3OffsetEntry(object_key(found.bucket, found.key), stored)
-        action = what_to_do(entry, found, self.config.overwrite_policy).action
+    def _action(self, found: S3Object, key: OffsetManagerKey, stored: Mapping[str, object] | None) -> Action:
+        action = self._decided(found, key, stored)
         if action is Action.FAIL:
             raise ObjectChangedError(
                 "the object was overwritten after it had been read, and s3.overwrite.policy is fail: "
@@ -110,8 +166,20 @@ class S3Enumerator(SplitEnumerator[S3Split]):
                 Where(stage=Stage.DISCOVER, connector=self.config.name, object=found.uri),
             )
         if action is Action.IGNORE:
-            self._leave_out(found, "it was overwritten after it had been read (s3.overwrite.policy)", warn=True)
+            self._leave_out(found, OVERWRITTEN, warn=True)
         return action
+
+    def _decided(self, found: S3Object, key: OffsetManagerKey, stored: Mapping[str, object] | None) -> Action:
+        policy = self.config.overwrite_policy
+        if stored is not None:
+            return what_to_do(S3OffsetEntry(key, stored), found, policy).action
+        match self.context.offsets.rolled_up(key, version_name(found.etag, found.size)):
+            case True:
+                return Action.FINISHED
+            case False:
+                return Action(policy.value)
+            case _:
+                return Action.READ
 
     def _leave_out(self, found: S3Object, why: str, *, warn: bool) -> None:
         version = f"{found.uri}@{found.etag}"
@@ -121,13 +189,28 @@ class S3Enumerator(SplitEnumerator[S3Split]):
 
     def _assign(self, objects: Sequence[S3Object]) -> None:
         for found, task in zip(objects, self._shared_out(objects), strict=True):
-            self._tasks[found.key] = task
             self.context.assign_split(S3Split(found), task)
 
     def _shared_out(self, objects: Sequence[S3Object]) -> list[int]:
         tasks = self.context.current_parallelism()
         wanted = [StorageObject(found.key, found.size) for found in objects]
         if isinstance(self._strategy, BalancedDistribution):
-            plan = self._strategy.plan(wanted, tasks, given=self._tasks, loads=self.context.loads())
+            owners = {found.key: self.context.owner(found.uri) for found in objects}
+            given = {name: owner for name, owner in owners.items() if owner is not None}
+            plan = self._strategy.plan(wanted, tasks, given=given, loads=self.context.loads())
             return [plan[one.name] for one in wanted]
         return [self._strategy.task_for(one, tasks) for one in wanted]
+
+
+def _common(one: str, other: str) -> str:
+    """What both begin with."""
+    return "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def _do_nothing() -> None:
+    """There is enough to read: the next look is later."""
+
+
+def _holds(marks: Sequence[int], mark: int) -> bool:
+    place = bisect_left(marks, mark)
+    return place < len(marks) and marks[place] == mark

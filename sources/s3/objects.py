@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import attrs
 
-__all__ = ["S3Object", "plain_etag", "same_etag"]
+__all__ = ["S3Object", "plain_etag", "same_etag", "version_name"]
 
 ARCHIVES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
 """Storage classes whose objects cannot be read; GLACIER_IR can, and INTELLIGENT_TIERING shows only at the GET."""
@@ -72,3 +72,8 @@ def plain_etag(text: str | None) -> str:
 def same_etag(one: str, other: str) -> bool:
     """Whether two etags name the same content; a weak one is as good as a strong one, for want of better."""
     return plain_etag(one).removeprefix(WEAK) == plain_etag(other).removeprefix(WEAK)
+
+
+def version_name(etag: str, size: int) -> str:
+    """What names a version of an object; a weak etag is as good as a strong one."""
+    return f"{plain_etag(etag).removeprefix(WEAK)}:{size}"

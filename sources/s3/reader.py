@@ -8,16 +8,24 @@ import attrs
 
 from headrace.framework import registry
 from headrace.framework.compat import override
-from headrace.framework.config import DataLoss
-from headrace.framework.errors import ObjectArchivedError, ObjectChangedError, ObjectVanishedError, PipelineError, Where
+from headrace.framework.config import Boundary, DataLoss
+from headrace.framework.errors import (
+    ObjectArchivedError,
+    ObjectChangedError,
+    ObjectVanishedError,
+    PipelineError,
+    RetriableError,
+    SourceError,
+    Where,
+)
 from headrace.framework.naming import NameParts, NameTemplate
 from headrace.framework.record import RecordBatch
 from headrace.framework.splits import SourceReader, SourceReaderContext
 from headrace.framework.stage import Stage
 from headrace.framework.task import Yielded
-from headrace.sources.s3.client import S3Client, make_client
+from headrace.sources.s3.client import ClientPlace, S3Client
 from headrace.sources.s3.config import S3Config
-from headrace.sources.s3.entry import Action, OverwritePolicy, S3OffsetEntry, object_key, what_to_do
+from headrace.sources.s3.entry import OVERWRITTEN, Action, OverwritePolicy, S3OffsetEntry, object_key, what_to_do
 from headrace.sources.s3.interrupt import Interrupter
 from headrace.sources.s3.listing import find_object
 from headrace.sources.s3.objects import S3Object
@@ -34,7 +42,12 @@ log = logging.getLogger(__name__)
 
 @attrs.define
 class S3Reader(SourceReader[S3Split]):
-    """One object at a time, each in one streaming GET from where its entry says that reading goes on."""
+    """One object at a time, each in one streaming GET from where its entry says that reading goes on.
+
+    With the object boundary, an object that goes or changes after some of its records were given out is no object
+    that may be left out or begun again within the same transaction: that is a `RetriableError`, which takes back what
+    was given out, and what is left of the object is decided on then.
+    """
 
     context: SourceReaderContext
     config: S3Config
@@ -42,14 +55,18 @@ class S3Reader(SourceReader[S3Split]):
     _current: Iterator[Yielded] | None = attrs.field(default=None, init=False)
     _stream: ObjectStream | None = attrs.field(default=None, init=False)
     _client: S3Client = attrs.field(init=False)
+    _clients: ClientPlace = attrs.field(init=False)
+    _is_sound: bool = attrs.field(default=True, init=False)
     _transformer: Transformer = attrs.field(init=False)
     _template: NameTemplate = attrs.field(init=False)
     _interrupter: Interrupter = attrs.field(init=False)
+    _is_begun: bool = attrs.field(default=False, init=False)
 
     @override
     def start(self) -> None:
         self._interrupter = Interrupter(self.context.task.stopping)
-        self._client = make_client(self.config.connection())
+        self._clients = ClientPlace(self.config.connection(), self.context.task.connector, self.context.task.task_id)
+        self._client = self._clients.take()
         self._template = NameTemplate.parse(self.config.file_name_template)
         self._transformer = registry.find("transformers", self.config.input_format)()
         self._transformer.configure({**self.config.props, CHUNK_BYTES: str(self.config.transformer_max_buffer_size)})
@@ -67,12 +84,19 @@ class S3Reader(SourceReader[S3Split]):
 
     @override
     def poll(self) -> Sequence[Yielded]:
+        self._is_sound = False
+        items = self._next()
+        self._is_sound = True
+        return items
+
+    def _next(self) -> Sequence[Yielded]:
         while self._splits:
             if self._current is None:
                 self._current = self._read(self._splits[0].object)
             for item in self._current:
+                self._is_begun = True
                 return (item,)
-            self._current = None
+            self._current, self._is_begun = None, False
             self.context.split_finished(self._splits.popleft().split_id)
         return ()
 
@@ -80,16 +104,20 @@ class S3Reader(SourceReader[S3Split]):
     def close(self) -> None:
         self._close_stream()
         self._interrupter.close()
+        self._clients.give_back(self._client, is_sound=self._is_sound)
 
     def _read(self, found: S3Object) -> Iterator[Yielded]:
         """What is left of an object; the last item says that there is no more."""
         try:
             yield from self._read_version(found)
         except ObjectChangedError as error:
+            self._refuse_half(found, error)
             yield from self._read_changed(found, error)
         except ObjectVanishedError as error:
+            self._refuse_half(found, error)
             self._lose(found, error)
         except ObjectArchivedError as error:
+            self._refuse_half(found, error)
             self._leave_out(str(error.located(self._where(found))))
         finally:
             self._close_stream()
@@ -100,7 +128,10 @@ class S3Reader(SourceReader[S3Split]):
         )
         decision = what_to_do(stored, found, self.config.overwrite_policy)
         match decision.action:
-            case Action.FINISHED | Action.IGNORE:
+            case Action.FINISHED:
+                return
+            case Action.IGNORE:
+                self._leave_out(f"{found.uri} is left out: {OVERWRITTEN}")
                 return
             case Action.FAIL:
                 raise ObjectChangedError(
@@ -190,6 +221,15 @@ class S3Reader(SourceReader[S3Split]):
         else:
             yield from self._read(now)
 
+    def _refuse_half(self, found: S3Object, error: SourceError) -> None:
+        """Where an object becomes visible as a whole or not at all, take back what was given out of this one."""
+        if self._is_begun and self.config.transaction_boundary is Boundary.OBJECT:
+            raise RetriableError(
+                f"the object went or changed while it was read ({error.message}): what was read of it is taken back, "
+                "and it is looked at again",
+                self._where(found),
+            ) from error
+
     def _lose(self, found: S3Object, error: ObjectVanishedError) -> None:
         if self.config.data_loss is DataLoss.FAIL:
             raise error.located(self._where(found))
@@ -197,8 +237,7 @@ class S3Reader(SourceReader[S3Split]):
 
     def _leave_out(self, why: str) -> None:
         log.warning("%s: %s", self.config.name, why)
-        self.context.task.metrics.skipped += 1
-        self.context.task.metrics.warn(why)
+        self.context.task.metrics.leave_out(why)
 
     def _close_stream(self) -> None:
         stream, self._stream = self._stream, None

@@ -8,7 +8,7 @@ import attrs
 
 from headrace.framework.compat import override
 from headrace.framework.splits import Split, SplitSerializer
-from headrace.sources.s3.objects import S3Object
+from headrace.sources.s3.objects import S3Object, version_name
 
 __all__ = ["S3Split", "S3SplitSerializer"]
 
@@ -33,6 +33,11 @@ class S3Split(Split):
     @override
     def source_partition(self) -> Mapping[str, Any]:
         return {"bucket": self.object.bucket, "objectKey": self.object.key}
+
+    @property
+    @override
+    def version(self) -> str:
+        return version_name(self.object.etag, self.object.size)
 
     @property
     @override

@@ -3,6 +3,7 @@
 import threading
 import uuid
 
+import attrs
 import pytest
 from confluent_kafka import Producer
 
@@ -10,6 +11,7 @@ from headrace.framework.errors import FencedError, NotCompactedError, TakenOverE
 from headrace.framework.worker.plan import OffsetsSnapshot
 from headrace.offsets.kafka.claim import Claim
 from headrace.offsets.kafka.log import OffsetsLog
+from headrace.offsets.kafka.records import generation_key
 from headrace.offsets.kafka.settings import KafkaSettings
 from headrace.offsets.kafka.topic import ensure_offsets_topic
 from headrace.offsets.kafka.view import KafkaOffsetView
@@ -296,6 +298,60 @@ class TestClaims:
         assert committed_values(settings) == []
         for one in (highest, first, third):
             one.close()
+
+    def test_another_prefix_fences_the_ids_of_the_former(self, settings):
+        """A start with another transactional.id.prefix ends the tasks and the driver that run under the old one."""
+        first = claim_of(settings)
+        writer = writer_of(settings, first, task_id=1)
+        writer.open()
+        writer.write(topic_of(settings), None, [b"late"])
+        second = claim_of(attrs.evolve(settings, id_prefix="renamed"))
+
+        with pytest.raises(TakenOverError):
+            writer.commit({key("o"): {"recordCount": 1}}, {})
+        with pytest.raises(TakenOverError):
+            first.stopped()
+
+        assert second.generation.prefixes == ["renamed"]
+        assert fresh_view(settings).generation == second.generation
+        assert committed_values(settings) == []
+        for one in (writer, first, second):
+            one.close()
+
+    def test_a_crash_before_the_fencing_leaves_both_prefixes_named(self, settings, monkeypatch):
+        """A driver with another prefix that died after its claim left a record by which the next one fences both."""
+        first = claim_of(settings)
+        writer = writer_of(settings, first)
+        writer.open()
+        writer.write(topic_of(settings), None, [b"late"])
+        with monkeypatch.context() as patch:
+            patch.setattr("headrace.offsets.kafka.claim._fence", dies)
+            with pytest.raises(KeyboardInterrupt):
+                claim_of(attrs.evolve(settings, id_prefix="renamed"))
+
+        third = claim_of(attrs.evolve(settings, id_prefix="again"))
+        with pytest.raises(TakenOverError):
+            writer.commit({key("o"): {"recordCount": 1}}, {})
+
+        assert third.generation.prefixes == ["again"]
+        assert committed_values(settings) == []
+        for one in (writer, first, third):
+            one.close()
+
+    def test_what_a_newer_version_has_put_into_the_record_survives(self, settings):
+        """A claim keeps the fields of the generation record that it does not know; a record of old means one prefix."""
+        producer = Producer(settings.producer_config())
+        stored = b'{"generation":4,"owner":"o","tasks":3,"stopped":true,"colour":"blue"}'
+        producer.produce(settings.offsets_topic, stored, generation_key(settings.connector))
+        producer.flush()
+        before = fresh_view(settings).generation
+
+        claim = claim_of(settings)
+
+        assert before.prefixes == ["headrace"]
+        assert claim.generation.generation == 5
+        assert b'"colour":"blue"' in fresh_view(settings).beside[generation_key(settings.connector)]
+        claim.close()
 
     def test_of_two_claims_at_once_one_owner_remains(self, settings):
         """However two drivers' claims interleave, exactly one of them owns the connector afterwards."""

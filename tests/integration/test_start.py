@@ -1,5 +1,6 @@
 """`headrace.start`: a run beside a program's own work, on the program's own Spark session."""
 
+import os
 import sys
 import uuid
 
@@ -82,6 +83,51 @@ def test_start_and_stop(spark, kafka_bootstrap_servers, tmp_path, monkeypatch, c
     assert handle.status().state == "COMPLETED"
     assert handle.stop() is summary
     assert spark.range(3).count() == 3
+
+
+@pytest.fixture
+def on_another_python(monkeypatch, tmp_path):
+    """A session of a user's own, whose workers run a Python that has no headrace."""
+    bare = tmp_path / "python3"
+    bare.symlink_to(sys._base_executable)
+    monkeypatch.setenv("JAVA_HOME", str(find_java().home))
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    session = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+def test_workers_on_another_python_are_named(on_another_python, kafka_bootstrap_servers, tmp_path, monkeypatch):
+    """A session whose workers run another Python fails the run at once, with the reason and what to set."""
+    (tmp_path / "numbers_of_mine.py").write_text(TASK)
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"numbers-{uuid.uuid4().hex[:8]}"
+    create_topic(kafka_bootstrap_servers, name)
+
+    summary = headrace.run(
+        {
+            "name": name,
+            "connector.class": "numbers_of_mine:Numbers",
+            "bootstrap.servers": kafka_bootstrap_servers,
+            "offset.storage.topic": f"offsets-{name}",
+            "topic": name,
+        },
+        spark=on_another_python,
+        available_now=True,
+    )
+
+    assert (summary.state, summary.records) == ("FAILED", 0)
+    assert "the session's Python workers run 'python3'" in summary.error
+    assert "No module named 'headrace'" in summary.error
+    assert f"PYSPARK_PYTHON={sys.executable}" in summary.error
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.converters import json_text
-from headrace.converters.java import java_double
 from headrace.converters.json_text import to_json
+from headrace.framework.connect_text import java_double
 
 TEXT = st.text() | st.text(alphabet='a\\"\x0b\x7f\u0800\uffff\U0001f600u0')
 VALUES = st.recursive(

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import zipfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
@@ -12,8 +13,7 @@ import pytest
 
 import headrace
 from headrace.framework.compat import override
-from headrace.framework.driver.coordinator import Coordinator
-from headrace.framework.run import prepared, run_on_spark
+from headrace.framework.run import Run, on_spark
 from headrace.framework.spark.session import session
 from headrace.testing.faulty_s3 import Fault
 
@@ -51,16 +51,32 @@ class NoteReader(Fault):
                 self.seen.add(connection.pid)
 
 
-@attrs.define(kw_only=True)
-class NotingCoordinator(Coordinator):
-    """A coordinator that keeps the workers' names of the reports that it takes in."""
+class Noting:
+    """A run's coordinator, as it is, and the workers' names of the reports that come to it."""
 
-    workers: set = attrs.field(factory=set, init=False)
+    def __init__(self, coordinator, workers):
+        vars(self).update(coordinator=coordinator, workers=workers)
 
-    @override
+    def __getattr__(self, name):
+        return getattr(self.coordinator, name)
+
+    def __setattr__(self, name, value):
+        setattr(self.coordinator, name, value)
+
     def take_in(self, reports):
         self.workers.update(report.worker for report in reports if report.records)
-        super().take_in(reports)
+        self.coordinator.take_in(reports)
+
+
+def noting(engine, workers):
+    """The engine given, which notes the workers of its run."""
+
+    @contextmanager
+    def noted(config):
+        with engine(config) as drive:
+            yield lambda coordinator: drive(Noting(coordinator, workers))
+
+    return noted
 
 
 def package_zip(folder):
@@ -105,18 +121,15 @@ def spark(cluster):
 
 def test_records_go_from_the_executors_to_kafka(job, spark, cluster):
     """Two processes, below two executors, read the objects and hold the producers; the driver reads none."""
-    readers = set()
+    readers, workers = set(), set()
     job.feed(40)
     job.harness.faulty.script(*[NoteReader(readers)] * 40)
-    made = prepared(job.props(), bounded=True)
-    fields = ("config", "props", "source", "claim", "bounded", "exactly_once")
-    coordinator = NotingCoordinator(**{name: getattr(made, name) for name in fields})
 
-    summary = run_on_spark(coordinator, spark=spark)
+    summary = Run(props=job.props(), bounded=True, engine=noting(on_spark(spark), workers)).go()
 
     assert summary.error is None
     assert all(task.records for task in summary.tasks)
-    producers = {int(worker.rpartition(":")[2]) for worker in coordinator.workers}
+    producers = {int(worker.rpartition(":")[2]) for worker in workers}
     assert producers == readers
     assert len(producers) >= 2
     assert os.getpid() not in readers
@@ -128,7 +141,7 @@ def test_more_tasks_than_slots_are_named(job, spark, caplog):
     """More source tasks than Spark slots share them; the warning has both numbers, in the log and in the summary."""
     job.feed(10)
 
-    summary = run_on_spark(prepared(job.props(tasks__max="5"), bounded=True), spark=spark)
+    summary = Run(props=job.props(tasks__max="5"), bounded=True, engine=on_spark(spark)).go()
 
     assert "5 source tasks share 2 Spark slots" in summary.warnings
     assert "5 source tasks on 2 Spark slots" in caplog.text

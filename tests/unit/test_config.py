@@ -53,6 +53,9 @@ def test_defaults():
         "max_poll_records": 500,
         "batch_max_ms": 10_000,
         "discovery_interval_ms": 500,
+        "stop_rule": None,
+        "reconcile_interval_ms": 300_000,
+        "rollup_min_entries": 100_000,
         "input_format": "bytes",
         "file_compression_type": "auto",
         "transformer_max_buffer_size": 0,
@@ -150,11 +153,9 @@ class TestKnownKeys:
             ("connector.class", "redis"),
             ("sink", "nats"),
             ("sink.nats.servers", "x"),
-            ("stop.rule", "snapshot"),
             ("split.size.bytes", "1000"),
             ("timestamp.source", "lastModified"),
             ("headers.source.enable", "true"),
-            ("offsets.rollup.min.entries", "1000"),
             ("topic.creation.default.partitions", "3"),
         ],
     )
@@ -170,7 +171,6 @@ class TestKnownKeys:
             ("predicates", ""),
             ("split.size.bytes", "0"),
             ("headers.source.enable", "false"),
-            ("offsets.rollup.min.entries", "0"),
         ],
     )
     def test_not_asked_for(self, key, value):

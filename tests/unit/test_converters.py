@@ -6,9 +6,9 @@ import pytest
 
 from headrace.converters import json_text
 from headrace.converters.bytes import BytesConverter
-from headrace.converters.java import java_double
 from headrace.converters.json import JsonConverter
 from headrace.converters.string import StringConverter
+from headrace.framework.connect_text import java_double
 from headrace.framework.errors import ConfigError, DataError
 from headrace.framework.schema import BYTES, JSON_TEXT, STRING
 from headrace.framework.stage import Stage

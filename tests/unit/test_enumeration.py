@@ -1,9 +1,11 @@
 """The house of an enumerator: what it does for it, and what becomes of discovery that fails."""
 
+import threading
+
 import attrs
 import pytest
 
-from headrace.framework.driver import enumeration
+from headrace.framework.driver import enumeration, stall
 from headrace.framework.driver.enumeration import EnumeratorHost
 from headrace.framework.errors import RetriableError, SourceError
 from headrace.framework.splits import Split, SplitEnumerator
@@ -119,3 +121,170 @@ def test_any_other_error_ends_the_run():
 
     with pytest.raises(SourceError, match="discover, orders: discovery failed: ValueError: odd"):
         worked_off(work)
+
+
+class OnRequest(SplitEnumerator):
+    """Gives a piece to who asks; `found` is what discovery has brought so far."""
+
+    def __init__(self, context):
+        self.context = context
+        self.found = []
+        self.asked = []
+
+    def discovered(self, *names):
+        self.context.call_async(lambda: [Piece(name) for name in names], self.found.extend)
+
+    def handle_split_request(self, reader_id):
+        self.asked.append(reader_id)
+        if self.found:
+            self.context.assign_split(self.found.pop(0), reader_id)
+
+
+@attrs.define
+class OnRequestSource:
+    def create_enumerator(self, context, _state):
+        return OnRequest(context)
+
+
+@pytest.fixture
+def on_request():
+    """A host of two readers, and its enumerator that gives on request; nothing is found yet."""
+    host = EnumeratorHost("orders", 2, MemoryOffsetStore(), bounded=False)
+    host.start(OnRequestSource(), None)
+    yield host, host._enumerator
+    host.close()
+
+
+def discover(host, *names):
+    host._enumerator.discovered(*names)
+    while not host._enumerator.found and not any(host.assigned.values()):
+        assert host.wake.wait(30)
+        host.wake.clear()
+        host.work_off()
+
+
+def test_every_reader_asks_at_the_start(on_request):
+    """A reader has nothing at the start of a run, so the enumerator is asked for each of them."""
+    _, enumerator = on_request
+    assert enumerator.asked == [0, 1]
+
+
+def test_who_asked_in_vain_is_asked_for_again(on_request):
+    """A reader that got nothing gets something as soon as discovery has brought it, without asking again."""
+    host, _ = on_request
+    discover(host, "a", "b", "c")
+    assert [host.plan(0), host.plan(1)] == [[Piece("a")], [Piece("b")]]
+
+
+def test_who_was_served_is_not_asked_for_again(on_request):
+    """After a split, or the word that there are no more, a reader gets no other one until it asks."""
+    host, enumerator = on_request
+    host.signal_no_more_splits(1)
+    discover(host, "a")
+    enumerator.asked.clear()
+    discover(host, "b", "c")
+    host.work_off()
+    assert enumerator.asked == []
+
+    host.take_in(0, finished=["a"], wants=True, events=[])
+    assert enumerator.asked == [0]
+
+
+def test_what_was_sent_with_a_plan_that_came_to_nothing_is_sent_again():
+    """Events go with the next plan, and with the one after it if that is not known to have arrived; in their order."""
+    host = worked_off(lambda: [Piece("a")])
+    host.send_source_event(0, {"number": 1})
+    first = host.plan_events(0)
+    host.send_source_event(0, {"number": 2})
+    host.put_back(0)
+    second = host.plan_events(0)
+    host.take_in(0, finished=[], wants=False, events=[])
+
+    assert first == [{"number": 1}]
+    assert second == [{"number": 1}, {"number": 2}]
+    assert host.plan_events(0) == []
+
+
+def test_only_news_is_work_for_a_reader_that_is_through():
+    """What a reader has been through is no work for it, though its report is still to come; what is new is."""
+    host = worked_off(lambda: [Piece("a")])
+    host.plan(0)
+    before = host.has_work(0)
+    host.note_through(0)
+    through = host.has_work(0)
+    host.assign_split(Piece("b"), 0)
+
+    assert (before, through, host.has_work(0)) == (True, False, True)
+
+
+def test_a_plan_that_came_to_nothing_is_work_again():
+    """A reader that was through, in a batch that then failed as a whole, is planned again."""
+    host = worked_off(lambda: [Piece("a")])
+    host.plan(0)
+    host.note_through(0)
+    host.put_back(0)
+    assert host.has_work(0)
+
+
+@attrs.define
+class Repeated:
+    """A source whose discovery goes well once, then fails `failures` times, then goes well again."""
+
+    failures: int
+    attempts: int = 0
+    again: threading.Event = attrs.field(factory=threading.Event)
+
+    def work(self):
+        self.attempts += 1
+        if 1 < self.attempts <= 1 + self.failures:
+            raise RetriableError("the store is away")
+        return self.attempts
+
+    def create_enumerator(self, context, _state):
+        source = self
+
+        class Enumerator(SplitEnumerator):
+            def start(self):
+                context.call_async(source.work, self.take_in, every_s=0.01)
+
+            def take_in(self, attempts):
+                if attempts > 1:
+                    source.again.set()
+
+        return Enumerator()
+
+
+def hosted(source, *, bounded):
+    host = EnumeratorHost("orders", 1, MemoryOffsetStore(), bounded=bounded)
+    host.start(source, None)
+    try:
+        while not source.again.is_set():
+            assert host.wake.wait(30)
+            host.wake.clear()
+            host.work_off()
+    finally:
+        host.close()
+    return host
+
+
+def test_a_source_that_was_reached_may_be_away_in_a_continuous_run(monkeypatch):
+    """Once discovery has succeeded, a run without an end tries again for as long as it takes, and warns of it once."""
+    monkeypatch.setattr(enumeration, "REACH_WITHIN_S", 0.0)
+    monkeypatch.setattr(enumeration, "BACK_WITHIN_S", 0.0)
+    monkeypatch.setattr(stall, "SAY_AFTER_S", 0.0)
+
+    host = hosted(Repeated(3), bounded=False)
+
+    assert len(host.warnings) == 1
+    assert "discovery stalled since" in host.warnings[0]
+    assert "the store is away" in host.warnings[0]
+    assert host.stalled == []
+
+
+def test_a_source_that_was_reached_may_be_away_for_a_while_in_a_bounded_run(monkeypatch):
+    """A run that is to end fails once discovery has failed for its time in a row, and not before."""
+    assert hosted(Repeated(3), bounded=True).warnings == []
+
+    monkeypatch.setattr(enumeration, "BACK_WITHIN_S", 0.0)
+    with pytest.raises(RetriableError, match="discover, orders: the store is away"):
+        hosted(Repeated(3), bounded=True)

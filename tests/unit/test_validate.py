@@ -116,7 +116,7 @@ def test_a_source_of_ones_own(validate):
 def test_a_source_that_stops_at_its_first_fault(validate):
     """It does not hide the faults of the common options; of other keys it knows better whether they are its own."""
     own = ("good.properties", "--set", "connector.class=numbers_task:Picky")
-    done = validate(*own, "--set", "tasks.max=0", "--set", "stop.rule=its own", "--set", "topic=t")
+    done = validate(*own, "--set", "tasks.max=0", "--set", "split.size.bytes=its own", "--set", "topic=t")
     assert done.returncode == 2
     assert done.stderr.splitlines()[1:] == [
         "  numbers are out",

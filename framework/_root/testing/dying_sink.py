@@ -110,6 +110,8 @@ class DyingProducer:
 
     living: Any
     death: Death
+    is_sound: ClassVar[bool] = False
+    """Nobody else is to have it, so it is closed where another would be kept."""
 
     def write(self, topic: str, key: bytes | None, values: Sequence[bytes | None], **more: Any) -> None:
         """Hand records to the client library."""

@@ -19,7 +19,10 @@ import attrs
 
 from headrace.testing.processes import free_port
 
-__all__ = ["END_TXN", "Held", "KafkaProxy"]
+__all__ = ["END_TXN", "INIT_PRODUCER_ID", "Held", "KafkaProxy"]
+
+INIT_PRODUCER_ID = 22
+"""The request that takes a transactional id."""
 
 END_TXN = 26
 """The request that commits or aborts a transaction."""

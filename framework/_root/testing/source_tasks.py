@@ -50,6 +50,8 @@ def _splits(source: SplitSource[Split], config: SourceCommonConfig, offsets: Mem
                 raise TimeoutError(f"{config.name} was not listed within {LISTED_WITHIN_S:.0f} s")
             host.wake.clear()
             host.work_off()
+            if not host.is_told_everything(0):
+                host.ask(0)
         return dict(host.assigned.get(0, {}))
     finally:
         host.close()

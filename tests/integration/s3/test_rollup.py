@@ -1,0 +1,177 @@
+"""Progress that stays small: finished objects rolled up, and everything still told apart."""
+
+import time
+from contextlib import nullcontext
+
+import pytest
+
+from headrace.framework.config import SourceCommonConfig
+from headrace.framework.local import LocalEngine
+from headrace.framework.run import Run
+from headrace.framework.worker.execute import execute
+from headrace.framework.worker.kept import KEPT
+from headrace.framework.worker.signals import TaskSignals
+from headrace.offsets.kafka.reading import read_view
+from headrace.offsets.kafka.reset import reset
+from headrace.offsets.kafka.settings import KafkaSettings
+from headrace.testing.engines import Engine
+from headrace.testing.s3_harness import S3Harness
+from headrace.testing.trial import Trial, fresh_name, records_of
+
+pytestmark = pytest.mark.xdist_group("kafka")
+
+SMALL = {"offsets__rollup__min__entries": "10", "aws__s3__fetch__page__size": "4", "tasks__max": "2"}
+
+
+@pytest.fixture
+def trial(request, s3_endpoint, kafka_bootstrap_servers):
+    with S3Harness(s3_endpoint) as harness:
+        name = fresh_name(request.node.originalname)
+        yield Trial(harness=harness, engine=Engine("local"), bootstrap_servers=kafka_bootstrap_servers, name=name)
+
+
+def view_of(trial):
+    return read_view(KafkaSettings.of(SourceCommonConfig.from_props(trial.props())))
+
+
+def feed(trial, numbers, records=2):
+    for number in numbers:
+        trial.add(f"in-{number:03d}", records)
+
+
+def delete(trial, piece):
+    trial.harness.client.delete_object(Bucket=trial.harness.bucket, Key=piece)
+    del trial.pieces[piece]
+
+
+@pytest.fixture
+def rolled_up(trial):
+    """A connector with twelve finished objects, all rolled up."""
+    feed(trial, range(12))
+    trial.run(**SMALL)
+    assert trial.entries() == {}
+    return trial
+
+
+def test_what_is_rolled_up_is_read_once(rolled_up):
+    """Finished entries give way to a roll-up, and no run after it reads their objects again."""
+    assert len(view_of(rolled_up).rollup) == 12
+    assert rolled_up.run(**SMALL).records == 0
+    assert sorted(rolled_up.values()) == sorted(rolled_up.everything())
+
+
+def test_below_the_number_of_entries_nothing_is_rolled_up(trial):
+    """A connector with few entries stays in Kafka Connect's form; so does every one that never rolls up."""
+    feed(trial, range(12))
+    trial.run(**SMALL | {"offsets__rollup__min__entries": "13"})
+    trial.run(**SMALL | {"offsets__rollup__min__entries": "0"})
+    assert len(trial.entries()) == 12
+    assert len(view_of(trial).rollup) == 0
+
+
+@pytest.mark.parametrize("number", [0, 5, 50], ids=["below all", "between", "above all"])
+def test_what_comes_late_is_found_beside_a_roll_up(rolled_up, number):
+    """An object that was never seen is read, wherever its key sorts."""
+    late = {0: "a-first", 5: "in-005a", 50: "in-050"}[number]
+    rolled_up.add(late, 3)
+    assert rolled_up.run(**SMALL).records == 3
+    assert sorted(rolled_up.values()) == sorted(rolled_up.everything())
+
+
+def test_an_overwritten_object_is_found_after_its_roll_up(rolled_up):
+    """Another version of a rolled-up object is read from its first record, as it is without a roll-up."""
+    rolled_up.put("in-003", records_of("in-003", 4, start=100))
+    assert rolled_up.run(**SMALL).records == 4
+    assert rolled_up.run(**SMALL).records == 0
+
+
+def test_an_overwritten_object_may_be_left_out_after_its_roll_up(rolled_up):
+    """`ignore` leaves it out with a word, `fail` fails the run: the roll-up tells another version from a new object."""
+    rolled_up.harness.add("in-003", records_of("in-003", 4, start=100))
+    left_out = rolled_up.run(**SMALL, s3__overwrite__policy="ignore")
+    assert left_out.records == 0
+    assert "in-003 is left out: it was overwritten" in "".join(left_out.warnings)
+    failed = rolled_up.attempt(**SMALL, s3__overwrite__policy="fail")
+    assert (failed.state, "in-003" in failed.error, "overwritten" in failed.error) == ("FAILED", True, True)
+
+
+def test_a_deleted_object_leaves_the_roll_up(rolled_up):
+    """What no whole listing shows any more is forgotten; if it comes back, it is read again."""
+    delete(rolled_up, "in-003")
+    delete(rolled_up, "in-011")
+    rolled_up.run(**SMALL)
+    assert len(view_of(rolled_up).rollup) == 10
+    rolled_up.add("in-003", 2)
+    assert rolled_up.run(**SMALL).records == 2
+
+
+def test_a_run_that_lists_less_forgets_nothing(rolled_up):
+    """With a narrower prefix, or a start behind a key, the rest is not taken for deleted."""
+    rolled_up.run(**SMALL, aws__s3__prefix="in-00")
+    rolled_up.run(**SMALL, native__start__key="in-005")
+    assert len(view_of(rolled_up).rollup) == 12
+    assert rolled_up.run(**SMALL).records == 0
+
+
+def test_reset_forgets_the_roll_up_too(rolled_up):
+    """After a reset everything is read again."""
+    assert reset(KafkaSettings.of(SourceCommonConfig.from_props(rolled_up.props()))) == 12
+    assert rolled_up.run(**SMALL).records == 24
+
+
+def test_a_continuous_run_finds_what_comes_below_its_watermark(trial):
+    """In a bucket of many pages, late keys are found at the next whole listing, new ones at once."""
+    feed(trial, range(20))
+    with trial.running(**SMALL, reconcile__interval__ms="1500", discovery__interval__ms="50"):
+        trial.await_values(40)
+        trial.add("in-020", 2)
+        trial.await_values(42)
+        trial.add("a-first", 2)
+        trial.await_values(44)
+    assert sorted(trial.values()) == sorted(trial.everything())
+
+
+def test_a_large_bucket_is_not_walked_through_every_time(trial):
+    """Between whole listings a request or two ask for what is behind the last key."""
+    feed(trial, range(20))
+    with trial.running(**SMALL, discovery__interval__ms="20"):
+        trial.await_values(40)
+        deadline = time.monotonic() + 60
+        while [("start-after" in one.query) for one in trial.harness.faulty.lists][-12:] != [True] * 12:
+            assert time.monotonic() < deadline, "the whole bucket is listed again and again"
+            time.sleep(0.05)
+
+
+def test_a_restart_reads_what_is_new_before_it_lists_what_is_old(trial):
+    """The last key that was seen is stored, so a start begins behind it, and the whole listing follows."""
+    feed(trial, range(20))
+    trial.run(**SMALL)
+    seen = len(trial.harness.faulty.lists)
+    trial.add("in-020", 2)
+    trial.run(**SMALL)
+    first, *rest = trial.harness.faulty.lists[seen:]
+    assert first.query["start-after"] == "in-019"
+    assert len(rest) >= 5
+
+
+def test_a_late_attempt_passes_over_what_was_rolled_up_since_its_plan(trial):
+    """A copy of a task that comes late, with a plan in which an object was still to be read, does not read it again."""
+    feed(trial, range(12))
+    plans = []
+
+    def drive(coordinator):
+        class Recording(LocalEngine):
+            def _run_batch(self, batch):
+                plans.extend(batch)
+                super()._run_batch(batch)
+
+        Recording(coordinator).run()
+
+    summary = Run(props=trial.props(**SMALL), bounded=True, engine=lambda _: nullcontext(drive)).go()
+    assert (summary.state, trial.entries()) == ("COMPLETED", {})
+    for plan in plans:
+        assert len(plan.splits) > 0
+        report = execute(plan, TaskSignals())
+        KEPT.close()
+        assert (report.error, report.records, len(report.finished_splits)) == (None, 0, len(plan.splits))
+    assert sorted(trial.values()) == sorted(trial.everything())

@@ -1,0 +1,57 @@
+"""The end of a micro-batch: work for an idle task does not wait for the slowest of its siblings."""
+
+import threading
+
+import pytest
+
+from headrace.testing import S3Harness
+from headrace.testing.engines import Engine
+from headrace.testing.faulty_s3 import Meanwhile
+from headrace.testing.trial import Trial, fresh_name
+
+pytestmark = pytest.mark.xdist_group("kafka")
+
+# Longer than the test: what ends a batch is that there is other work, and no clock.
+NEVER_MS = "600000"
+
+
+@pytest.fixture(params=["local", "spark"])
+def engine(request):
+    if request.param == "local":
+        return Engine("local")
+    return Engine("spark", spark=request.getfixturevalue("spark_on_threads"))
+
+
+@pytest.fixture
+def trial(engine, kafka_bootstrap_servers, s3_endpoint):
+    with S3Harness(s3_endpoint) as harness:
+        yield Trial(
+            harness=harness,
+            engine=engine,
+            bootstrap_servers=kafka_bootstrap_servers,
+            name=fresh_name(f"batches-{engine.name}"),
+        )
+
+
+def test_work_for_an_idle_task_ends_the_batch(trial):
+    """Of two tasks one is held up by its object; what comes for the other, which is idle, is delivered before it."""
+    trial.add("slow", 500)
+    trial.add("quick", 1)
+    released = threading.Event()
+    held = Meanwhile(released.wait, on=lambda request: request.path.endswith("/slow"))
+    trial.harness.faulty.script(*[held] * 100)
+    try:
+        with trial.running(tasks__max="2", batch__max__ms=NEVER_MS):
+            trial.await_values(1)
+            trial.add("later", 1)
+            trial.await_values(2)
+            trial.add("last", 1)
+            early = trial.await_values(3)
+            released.set()
+            values = trial.await_values(503)
+    finally:
+        released.set()
+
+    expected = {piece: trial.harness.expected(records) for piece, records in trial.pieces.items()}
+    assert early == [*expected["quick"], *expected["later"], *expected["last"]]
+    assert values == [*early, *expected["slow"]]
