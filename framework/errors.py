@@ -3,6 +3,7 @@
 ```text
 HeadraceError
 ├── ConfigError
+│   ├── OffsetsBodyError
 │   └── PluginError
 ├── PipelineError
 │   ├── DataError
@@ -31,7 +32,7 @@ HeadraceError
 ```
 
 - `ConfigError`: what is wrong without asking S3, Kafka or a source. It lists every fault at once. Mend the
-  configuration.
+  configuration. `OffsetsBodyError` is the same of a body of offsets that somebody wants to have stored.
 - `PipelineError`: something went wrong at a stage, and the message says where. `RetriableError` is the only one that
   is tried again, with backoff, and the record at hand is not lost; every other fails the task with its cause.
   `DataError` is a bad record: what came before it is committed first.
@@ -68,6 +69,7 @@ __all__ = [
     "ObjectChangedError",
     "ObjectVanishedError",
     "OffsetValueError",
+    "OffsetsBodyError",
     "OffsetsError",
     "PipelineError",
     "PluginError",
@@ -110,11 +112,19 @@ class ConfigError(HeadraceError):
     """The configuration is wrong: every fault of it, at once."""
 
     exit_code = 2
+    what: ClassVar[str] = "the configuration"
+    """What has the faults, for people."""
 
     def __init__(self, faults: Sequence[Fault] | str) -> None:
         """Take the faults, or one message where no key is to blame."""
         self.faults = (Fault("", None, faults),) if isinstance(faults, str) else tuple(faults)
         super().__init__(faults if isinstance(faults, str) else "; ".join(map(str, self.faults)))
+
+
+class OffsetsBodyError(ConfigError):
+    """A body of offsets that cannot be stored as it is; every fault names the entry that has it."""
+
+    what = "the body of offsets"
 
 
 class PluginError(ConfigError):

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import attrs
 
 from headrace.framework.config import SourceCommonConfig
+from headrace.framework.source_offsets import SourceOffsets
 from headrace.framework.task import TaskContext, Yielded
 from headrace.offsets.entry import RECORD_COUNT
 from headrace.offsets.store import OffsetStore
@@ -71,13 +72,14 @@ class SplitDescription:
     """What is known of a split without opening it, for people.
 
     `key` is its name; `records_done` and `byte` are where reading goes on; `topic` is where its records go, None if
-    only the records themselves can say.
+    only the records themselves can say. `get_calls` is how many requests reading the rest takes, if all goes well.
     """
 
     key: str
     records_done: int = 0
     byte: int = 0
     topic: str | None = None
+    get_calls: int = 0
 
 
 S = TypeVar("S", bound=Split)
@@ -309,6 +311,10 @@ class SplitSource(ABC, Generic[S]):
         asks `context.offsets.rolled_up` about what has no entry.
         """
         return None
+
+    def source_offsets(self) -> SourceOffsets:
+        """What the source can say about offsets beyond their form: for `headrace offsets`, after `configure`."""
+        return SourceOffsets()
 
     @abstractmethod
     def create_enumerator(

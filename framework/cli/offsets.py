@@ -1,24 +1,32 @@
-"""`headrace offsets`: the stored progress of a connector, looked at and forgotten."""
+"""`headrace offsets`: the stored progress of a connector, looked at, explained and moved."""
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
 
 import click
 
-from headrace.framework.check import check
+from headrace.framework.cli.offsets_migrate import migrate_command
+from headrace.framework.cli.offsets_move import export_command, import_command, set_command
 from headrace.framework.cli.options import config_command
 from headrace.framework.cli.tables import print_table
-
-if TYPE_CHECKING:
-    from headrace.offsets.kafka.settings import KafkaSettings
+from headrace.framework.driver.altering import OpenedConnector, explain, stored
+from headrace.framework.source_offsets import Explanation
+from headrace.offsets.body import write_body
 
 __all__ = ["offsets"]
+
+PASSED = {True: "yes", False: "NO", None: ""}
 
 
 @click.group()
 def offsets() -> None:
-    """Show or forget how far a connector has read."""
+    """Show, explain, change or move how far a connector has read."""
+
+
+offsets.add_command(set_command)
+offsets.add_command(export_command)
+offsets.add_command(import_command)
+offsets.add_command(migrate_command)
 
 
 @offsets.command("list")
@@ -29,20 +37,16 @@ def _list(*, props: Mapping[str, str], output: str) -> None:
     With --output json it is the body of Kafka Connect's REST API, {"offsets": [{"partition": ..., "offset": ...}]}.
     Nothing is written, and a run goes on undisturbed.
     """
-    from headrace.offsets.kafka.reading import read_view  # noqa: PLC0415 - Kafka comes in when it is used
-
-    settings = _settings(props)
-    view = read_view(settings)
-    if view is None:
-        _say_missing(settings)
-    entries = (
-        [] if view is None else _sorted((dict(sorted(key.mapping.items())), offset) for key, offset in view.items())
-    )
+    connector = OpenedConnector.of(props)
+    found = stored(connector)
+    if not found.there:
+        _say_missing(connector)
+    if found.rolled_up:
+        click.echo(f"{found.rolled_up} more are finished and rolled up: headrace offsets explain knows each", err=True)
     if output == "json":
-        body = [{"partition": partition, "offset": offset} for partition, offset in entries]
-        click.echo(json.dumps({"offsets": body}, indent=2))
+        click.echo(write_body(found.entries))
         return
-    rows = [(_compact(partition), _compact(offset)) for partition, offset in entries]
+    rows = [(_compact(partition), _compact(offset)) for partition, offset in found.entries]
     print_table(("partition", "offset"), rows)
 
 
@@ -56,29 +60,42 @@ def _reset(*, props: Mapping[str, str], output: str, force: bool) -> None:
     """
     from headrace.offsets.kafka.reset import reset  # noqa: PLC0415 - Kafka comes in when it is used
 
-    settings = _settings(props)
-    count = reset(settings, force=force)
+    connector = OpenedConnector.of(props)
+    count = reset(connector.settings, force=force)
     if count is None:
-        _say_missing(settings)
+        _say_missing(connector)
     message = "The offsets for this connector have been reset successfully"
     if output == "json":
         click.echo(json.dumps({"message": message, "keys": count or 0}, indent=2))
         return
-    click.echo(f"{settings.connector}: {message}: {count or 0} keys removed")
+    click.echo(f"{connector.config.name}: {message}: {count or 0} keys removed")
 
 
-def _settings(props: Mapping[str, str]) -> "KafkaSettings":
-    from headrace.offsets.kafka.settings import KafkaSettings  # noqa: PLC0415 - Kafka comes in when it is used
+@offsets.command("explain")
+@config_command
+@click.argument("name", metavar="OBJECT")
+def _explain(*, props: Mapping[str, str], output: str, name: str) -> None:
+    """Say why one object was read, will be, or will not: by its key, or as s3://bucket/key.
 
-    return KafkaSettings.of(check(props))
+    It takes a look at the offsets and one request to the bucket. Nothing is written, and a run goes on undisturbed.
+    """
+    found, there = explain(props, name)
+    if not there:
+        click.echo("there is no offsets topic yet: nothing has been read", err=True)
+    if output == "json":
+        click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
+        return
+    _print_explanation(found)
 
 
-def _say_missing(settings: "KafkaSettings") -> None:
+def _print_explanation(found: Explanation) -> None:
+    click.echo(f"{found.name}: {found.state.replace('_', ' ')}: {found.reason}\n")
+    print_table(("", "passes", "why"), [(check.name, PASSED[check.passed], check.says) for check in found.checks])
+
+
+def _say_missing(connector: OpenedConnector) -> None:
+    settings = connector.settings
     click.echo(f"there is no topic {settings.offsets_topic} at {settings.bootstrap_servers}: no offsets", err=True)
-
-
-def _sorted(entries: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    return sorted(entries, key=lambda entry: _compact(entry[0]))
 
 
 def _compact(value: object) -> str:

@@ -60,7 +60,7 @@ def print_invalid(error: ConfigError, output: str) -> None:
         click.echo(json.dumps(document, indent=2))
         return
     count = len(error.faults)
-    click.echo(f"headrace: the configuration has {count} {'fault' if count == 1 else 'faults'}", err=True)
+    click.echo(f"headrace: {error.what} has {count} {'fault' if count == 1 else 'faults'}", err=True)
     for fault in error.faults:
         click.echo(f"  {_printable(_line(fault))}", err=True)
 

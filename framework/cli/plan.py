@@ -1,6 +1,5 @@
 """`headrace plan`: what a run would read, without reading it into Kafka."""
 
-import json
 from collections.abc import Mapping
 
 import click
@@ -31,7 +30,8 @@ def plan(*, props: Mapping[str, str], output: str, first: int) -> None:
     if not found.topic_exists:
         click.echo("there is no offsets topic yet: nothing has been read, and a run makes the topic", err=True)
     if output == "json":
-        click.echo(json.dumps(found.as_json(), indent=2))
+        for line in found.json_lines():
+            click.echo(line)
     else:
         _print(found)
     for one in found.objects:
@@ -52,7 +52,11 @@ def _print(found: WorkPlan) -> None:
     totals = found.totals
     click.echo(
         f"\n{found.connector}: {totals['objects']} objects, {totals['complete']} complete, {totals['to_read']} to read "
-        f"with {totals['bytes_to_read']} bytes; {totals['list_calls']} listing requests, {totals['get_calls']} GETs"
+        f"with {totals['bytes_to_read']} bytes"
+    )
+    click.echo(
+        f"a run with --available-now makes about {totals['estimated_list_calls']} LIST and "
+        f"{totals['estimated_get_calls']} GET requests; this look made {totals['list_calls']} and {totals['get_calls']}"
     )
     if totals["to_read"] > found.previews:
         click.echo(f"the next record is shown of {found.previews} of them; --first shows more")

@@ -107,9 +107,9 @@ class Coordinator:
             self._rule.look(self.progress().records)
             if self._host is not None:
                 self._host.work_off()
+            self._remember()
             if self.is_over:
                 return []
-            self._remember()
             self._keep_small()
             plans = [self._plan(task_id) for task_id in self._tasks_with_work()]
         except HeadraceError as error:
@@ -205,14 +205,14 @@ class Coordinator:
         that has done its work is not failed by a topic that does not answer any more: the totals are then what the
         tasks have reported, with a warning.
         """
-        if self._host is not None:
-            self._host.close()
         if self.stop_asked:
             self.claim.hurry()
         try:
             if not isinstance(self.error, TakenOverError):
                 self._look_back()
         finally:
+            if self._host is not None:
+                self._host.close()
             summary = self._account.summary(self._host, self.error, exactly_once=self.exactly_once)
             self.claim.close()
         return summary

@@ -1,11 +1,16 @@
 """What a run would do, found without doing it: no claim, no transactional id, nothing written."""
 
-from collections.abc import Mapping, Sequence
+import json
+from bisect import insort
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import attrs
 
 from headrace.framework.check import check
+from headrace.framework.compat import override
 from headrace.framework.config import SourceCommonConfig
 from headrace.framework.driver.enumeration import EnumeratorHost
 from headrace.framework.driver.preview import FirstRecord, Previewer
@@ -23,7 +28,10 @@ LOOK_EVERY_S = 0.1
 
 @attrs.frozen(kw_only=True)
 class PlannedObject:
-    """One split in the plan. `first_record` is there for the first few that are unfinished; `error` if it is bad."""
+    """One split in the plan. `first_record` is there for the first few that are unfinished; `error` if it is bad.
+
+    `get_calls` is how many requests a run makes for what is left of it, if all goes well.
+    """
 
     key: str
     task: int
@@ -32,17 +40,22 @@ class PlannedObject:
     byte: int
     complete: bool
     topic: str | None
+    get_calls: int = 0
     first_record: str | None = None
     error: str | None = None
+
+
+NAMES = tuple(field.name for field in attrs.fields(PlannedObject))
 
 
 @attrs.frozen(kw_only=True)
 class WorkPlan:
     """What there is, what of it a run would read, and which task reads it.
 
-    `previews` is how many objects were opened. `topic_exists` says whether there is an offsets topic; without one
-    nothing has been read. `is_listed` is false for a task that lists by itself while it runs: then there are no
-    objects here.
+    `list_calls` and `get_calls` are the requests that making the plan took, `run_list_calls` is how many listing
+    requests a bounded run makes. `previews` is how many objects were opened. `topic_exists` says whether there is an
+    offsets topic; without one nothing has been read. `is_listed` is false for a task that lists by itself while it
+    runs: then there are no objects here.
     """
 
     connector: str
@@ -50,6 +63,7 @@ class WorkPlan:
     skipped: int = 0
     list_calls: int = 0
     get_calls: int = 0
+    run_list_calls: int = 0
     previews: int = 0
     topic_exists: bool = True
     is_listed: bool = True
@@ -57,7 +71,11 @@ class WorkPlan:
 
     @property
     def totals(self) -> Mapping[str, int]:
-        """The sums; `bytes_to_read` is what is left of the objects that a run would read."""
+        """The sums; `bytes_to_read` is what is left of the objects that a run would read.
+
+        `estimated_list_calls` and `estimated_get_calls` are what a bounded run asks of the source; one that goes on
+        lists again and again.
+        """
         to_read = [one for one in self.objects if not one.complete]
         return {
             "objects": len(self.objects),
@@ -68,18 +86,18 @@ class WorkPlan:
             "skipped": self.skipped,
             "list_calls": self.list_calls,
             "get_calls": self.get_calls,
+            "estimated_list_calls": self.run_list_calls,
+            "estimated_get_calls": sum(one.get_calls for one in to_read),
             "previews": self.previews,
         }
 
-    def as_json(self) -> Mapping[str, Any]:
-        """The document that `headrace plan --output json` prints."""
-        objects = [attrs.asdict(one) for one in self.objects]
-        return {
-            "connector": self.connector,
-            "objects": objects,
-            "totals": self.totals,
-            "warnings": [*self.warnings],
-        }
+    def json_lines(self) -> Iterator[str]:
+        """The document that `headrace plan --output json` prints, a line at a time: there may be a million objects."""
+        yield f'{{"connector": {json.dumps(self.connector)}, "objects": ['
+        last = len(self.objects) - 1
+        for place, one in enumerate(self.objects):
+            yield json.dumps({name: getattr(one, name) for name in NAMES}) + ("," if place < last else "")
+        yield f'], "totals": {json.dumps(self.totals)}, "warnings": {json.dumps([*self.warnings])}}}'
 
 
 def make_plan(props: Mapping[str, str], *, first: int = 10) -> WorkPlan:
@@ -97,12 +115,22 @@ def make_plan(props: Mapping[str, str], *, first: int = 10) -> WorkPlan:
         return WorkPlan(connector=config.name, is_listed=False, warnings=config.warnings())
     view = read_view(KafkaSettings.of(config))
     offsets: OffsetStore = view or MemoryOffsetStore()
-    host = EnumeratorHost(config.name, config.tasks_max, offsets, bounded=True, planning=True)
+    host = _PlanningHost(
+        config.name,
+        config.tasks_max,
+        offsets,
+        bounded=True,
+        planning=True,
+        first=first,
+        describe=partial(_planned, source, offsets),
+    )
     try:
         host.start(source, None if view is None else _remembered(view.beside, config.name))
         _await_everything(host)
         previewer = Previewer(config, props, offsets)
-        objects = _unfinished(source, host, previewer, offsets, first) + _finished(source, host, offsets)
+        objects = host.objects
+        for _, place, split, task in host.shown:
+            objects[place] = _with_record(objects[place], previewer.first_record(split, task))
     finally:
         host.close()
     return WorkPlan(
@@ -111,7 +139,8 @@ def make_plan(props: Mapping[str, str], *, first: int = 10) -> WorkPlan:
         skipped=host.skipped,
         list_calls=_calls(host.counted, "_list_calls") + _calls(previewer.metrics.extra, "_list_calls"),
         get_calls=_calls(host.counted, "_get_calls") + _calls(previewer.metrics.extra, "_get_calls"),
-        previews=min(first, sum(not one.complete for one in objects)),
+        run_list_calls=_calls(host.counted, "_list_calls"),
+        previews=len(host.shown),
         topic_exists=view is not None,
         warnings=_warnings(config, host),
     )
@@ -139,35 +168,11 @@ def _await_everything(host: EnumeratorHost) -> None:
             host.wake.clear()
 
 
-def _unfinished(
-    source: SplitSource[Split], host: EnumeratorHost, previewer: Previewer, offsets: OffsetStore, first: int
-) -> list[PlannedObject]:
-    assigned = [(split, task) for task, splits in host.assigned.items() for split in splits.values()]
-    assigned.sort(key=lambda one: one[0].split_id)
-    shown = [previewer.first_record(split, task) for split, task in assigned[:first]]
-    shown += [FirstRecord()] * (len(assigned) - len(shown))
-    return [
-        _planned(source, split, task, offsets, record=record)
-        for (split, task), record in zip(assigned, shown, strict=True)
-    ]
-
-
-def _finished(source: SplitSource[Split], host: EnumeratorHost, offsets: OffsetStore) -> list[PlannedObject]:
-    return [_planned(source, split, task, offsets, complete=True) for split, task in host.finished]
-
-
 def _planned(
-    source: SplitSource[Split],
-    split: Split,
-    task: int,
-    offsets: OffsetStore,
-    *,
-    complete: bool = False,
-    record: FirstRecord | None = None,
+    source: SplitSource[Split], offsets: OffsetStore, split: Split, task: int, *, complete: bool
 ) -> PlannedObject:
     key = OffsetManagerKey(split.source_partition)
     known = source.describe(split, offsets.get([key]).get(key))
-    found = record or FirstRecord()
     return PlannedObject(
         key=known.key,
         task=task,
@@ -175,10 +180,45 @@ def _planned(
         records_done=known.records_done,
         byte=known.byte,
         complete=complete,
-        topic=known.topic or found.topic,
-        first_record=found.value,
-        error=found.error,
+        topic=known.topic,
+        get_calls=0 if complete else known.get_calls,
     )
+
+
+def _with_record(one: PlannedObject, found: FirstRecord) -> PlannedObject:
+    return attrs.evolve(one, topic=one.topic or found.topic, first_record=found.value, error=found.error)
+
+
+@attrs.define
+class _PlanningHost(EnumeratorHost):
+    """Keeps of a split what the plan says of it, and the splits themselves of the `first` that are to be opened.
+
+    Those are the first by their names; `shown` has them in order, with their places among the `objects`.
+    """
+
+    first: int = attrs.field(kw_only=True)
+    describe: Callable[..., PlannedObject] = attrs.field(kw_only=True)
+    objects: list[PlannedObject] = attrs.field(factory=list, init=False)
+    shown: list[tuple[str, int, Split, int]] = attrs.field(factory=list, init=False)
+    _loads: list[int] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._loads = [0] * self.tasks
+
+    @override
+    def assign_split(self, split: Split, reader_id: int) -> None:
+        self.objects.append(self.describe(split, reader_id, complete=False))
+        self._loads[reader_id] += max(1, split.size)
+        insort(self.shown, (split.split_id, len(self.objects) - 1, split, reader_id), key=itemgetter(0, 1))
+        del self.shown[self.first :]
+
+    @override
+    def note_finished(self, split: Split, reader_id: int) -> None:
+        self.objects.append(self.describe(split, reader_id, complete=True))
+
+    @override
+    def loads(self) -> Sequence[int]:
+        return self._loads
 
 
 def _calls(counted: Mapping[str, int], kind: str) -> int:

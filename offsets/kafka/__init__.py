@@ -8,5 +8,5 @@
 - `records`: what stands beside the entries: the generation, the control record, the counters.
 - `claim`: how a run takes over a connector.
 - `reading`: the entries as they are, for whoever only looks.
-- `reset`: forgetting them.
+- `reset`: forgetting them; `altering`: everything else that changes them from outside of a run.
 """

@@ -140,7 +140,7 @@ class Claim:
         shards = self.view.rollup.changed(marks, keep=keep)
         known = self.view.entries
         records = [
-            *((rollup_key(self.settings.connector, shard), value) for shard, value in shards.items()),
+            *self.shard_records(shards),
             *((raw, None) for key in finished for raw in self.view.raw_keys(key) if raw in known),
         ]
         self._commit(records)
@@ -151,6 +151,17 @@ class Claim:
         """From now on wait for the broker as briefly as a run may that is to stop."""
         self._driver.patience = self._driver.patience.at_most(END_WITHIN_S)
         self.log.patience = self.log.patience.at_most(END_WITHIN_S)
+
+    def shard_records(self, shards: Mapping[int, bytes | None]) -> Iterator[tuple[bytes, bytes | None]]:
+        """The records of the roll-up's shards; None removes one."""
+        for shard, value in shards.items():
+            yield rollup_key(self.settings.connector, shard), value
+
+    def put(self, records: Iterable[tuple[bytes, bytes | None]], *, topic: str | None = None) -> int:
+        """Write raw keys and values in one transaction, to the offsets topic or to another one; how many there were."""
+        wanted = list(records)
+        self._commit(wanted, topic)
+        return len(wanted)
 
     def stopped(self) -> None:
         """Write down that nothing of this connector runs any more: the end of a clean stop."""
@@ -167,25 +178,30 @@ class Claim:
     def _write(self, key: bytes, value: bytes) -> None:
         self._commit([(key, value)])
 
-    def _commit(self, records: Iterable[tuple[bytes, bytes | None]]) -> None:
+    def _commit(self, records: Iterable[tuple[bytes, bytes | None]], topic: str | None = None) -> None:
         wanted = list(records)
         try:
             try:
-                self._commit_once(wanted)
+                self._commit_once(wanted, topic)
             except RetriableError:
                 # The broker forgets a producer that was idle for days, and a driver has little to write.
                 self._renew()
-                self._commit_once(wanted)
+                self._commit_once(wanted, topic)
         except FencedError as error:
             raise TakenOverError(
                 f"connector {self.settings.connector} was taken over by another driver: {error}; this one stops"
             ) from error
 
-    def _commit_once(self, records: Iterable[tuple[bytes, bytes | None]]) -> None:
-        for key, value in records:
-            self._driver.write(self.settings.offsets_topic, key, [value])
-        if self._driver.is_open:
-            self._driver.commit()
+    def _commit_once(self, records: Iterable[tuple[bytes, bytes | None]], topic: str | None = None) -> None:
+        try:
+            for key, value in records:
+                self._driver.write(topic or self.settings.offsets_topic, key, [value])
+            if self._driver.is_open:
+                self._driver.commit()
+        except BaseException:
+            # All or nothing: what comes next must not commit the half of it.
+            self._driver.abort()
+            raise
 
     def _renew(self) -> None:
         """A new producer for the driver; it looks whose turn it is before it writes, as every attempt does."""

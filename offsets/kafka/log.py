@@ -76,7 +76,8 @@ class OffsetsLog:
         """Read on until everything that is on the topic now has been taken.
 
         Raises `RetriableError` when a transaction stays open for longer than it may, when Kafka is away, or when the
-        time that the caller has for it is over.
+        time that the caller has for it is over, and `OffsetsError` when the topic is not the one any more that was
+        read so far.
         """
         patience = self.patience if within_s is None else self.patience.at_most(within_s)
         while True:
@@ -89,6 +90,7 @@ class OffsetsLog:
 
     def _read_on(self, patience: Patience) -> None:
         ends = self._high_watermarks(patience.at_most(REACH_WITHIN_S).begin())
+        self._refuse_shorter(ends)
         unread = {number for number, end in ends.items() if self.positions[number] < end}
         wait, said = patience.begin(), 0.0
         while unread:
@@ -114,6 +116,16 @@ class OffsetsLog:
     def close(self) -> None:
         """Let go of the topic."""
         self._consumer.close()
+
+    def _refuse_shorter(self, ends: Mapping[int, int]) -> None:
+        """A topic that ends before where it was read has been made anew, or has lost what was committed to it."""
+        shorter = sorted(number for number, end in ends.items() if end < self.positions[number])
+        if shorter:
+            raise OffsetsError(
+                f"{self.settings.offsets_topic}, partitions {shorter}, ends before where it was read already: it was "
+                "deleted and made anew, or has lost records; restore it (headrace offsets import) before the next run, "
+                "which would read anew what it does not find there"
+            )
 
     def _high_watermarks(self, wait: Wait) -> Mapping[int, int]:
         wanted = {TopicPartition(self.settings.offsets_topic, number): OffsetSpec.latest() for number in self.positions}

@@ -57,6 +57,9 @@ class TransactionalProducer:
 
     settings: KafkaSettings
     holder: int | str
+    transactional_id: str | None = attrs.field(default=None, kw_only=True)
+    """The id, where it is not the holder's of our own."""
+
     patience: Patience = attrs.field(init=False)
     _producer: Producer = attrs.field(init=False)
     _key_partitions: KeyPartitions = attrs.field(init=False)
@@ -67,7 +70,10 @@ class TransactionalProducer:
 
     def __attrs_post_init__(self) -> None:
         self.patience = Patience(self.settings.transaction_timeout_ms / 1000 + BEYOND_TRANSACTION_S)
-        self._producer = Producer(self.settings.transactional_config(self.holder))
+        config = self.settings.transactional_config(self.holder)
+        if self.transactional_id is not None:
+            config["transactional.id"] = self.transactional_id
+        self._producer = Producer(config)
         self._key_partitions = KeyPartitions(self._producer)
 
     @property

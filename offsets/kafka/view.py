@@ -9,8 +9,9 @@ from confluent_kafka import Message
 
 from headrace.framework.compat import override
 from headrace.framework.errors import MalformedOffsetError
-from headrace.offsets.codec import decode_key, decode_value, encode_key, encode_value, key_prefix, key_spellings
+from headrace.offsets.codec import decode_value, encode_key, encode_value, key_prefix, key_spellings
 from headrace.offsets.kafka.records import Counters, Generation, counter_key, generation_key, rollup_prefix
+from headrace.offsets.kafka.spellings import Spellings
 from headrace.offsets.key import OffsetManagerKey
 from headrace.offsets.merge import merged
 from headrace.offsets.rollup import RolledUp
@@ -77,18 +78,14 @@ class KafkaOffsetView(OffsetStore):
 
     @override
     def items(self) -> Iterator[tuple[OffsetManagerKey, dict[str, Any]]]:
-        values: dict[OffsetManagerKey, list[dict[str, Any]]] = {}
-        for raw in list(self.entries):
-            try:
-                _, key = decode_key(raw)
-            except MalformedOffsetError as error:
-                self._pass_over(error)
-                continue
-            value = self._decoded(raw)
-            if value is not None:
-                values.setdefault(key, []).append(value)
-        for partition, known in values.items():
-            yield partition, merged(known)
+        for key, raw_keys in self.spelled():
+            known = [value for raw in raw_keys if (value := self._decoded(raw)) is not None]
+            if known:
+                yield key, merged(known)
+
+    def spelled(self) -> Spellings:
+        """Every source partition, with all the keys under which it stands, however they are written."""
+        return Spellings.of(self.connector, list(self.entries), self._pass_over)
 
     @override
     def committed(self, offsets: Offsets) -> None:

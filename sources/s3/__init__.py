@@ -3,8 +3,9 @@
 In the order in which an object meets them: `config` (what the user asks for), `client` (the connection), `listing`
 (what there is), `objects` (one thing that is there), `entry` (how far it has been read, and what to do about it),
 `stream` (its bytes, over broken connections). `failures` says in our words what boto3 says in its own, `attempts`
-counts how often something is tried, and `interrupt` ends a read that a stopping task waits in. Above them `splits`,
-`enumerator` and `reader` make them a split source.
+counts how often something is tried, and `interrupt` ends a read that a stopping task waits in. `progress` is the one
+place that says how far objects have been read. Above them `splits`, `enumerator` and `reader` make them a split source;
+`offsets` and `explain` are for those who look at its offsets and move them.
 
 boto3 comes in with the extra `s3`, and is imported when a client is made.
 """
@@ -15,6 +16,7 @@ from typing import Any
 from headrace.framework.compat import override
 from headrace.framework.config import SourceCommonConfig
 from headrace.framework.naming import NameParts, NameTemplate
+from headrace.framework.source_offsets import SourceOffsets
 from headrace.framework.splits import (
     Boundedness,
     SourceReader,
@@ -28,8 +30,10 @@ from headrace.framework.splits import (
 from headrace.sources.s3.config import S3Config
 from headrace.sources.s3.entry import Action, S3OffsetEntry, finished_version, object_key, what_to_do
 from headrace.sources.s3.enumerator import S3Enumerator
+from headrace.sources.s3.offsets import S3Offsets
 from headrace.sources.s3.reader import S3Reader
 from headrace.sources.s3.splits import S3Split, S3SplitSerializer
+from headrace.transformers.compression import NONE
 
 __all__ = ["S3Source"]
 
@@ -66,7 +70,11 @@ class S3Source(SplitSource[S3Split]):
         place = stored.position() if stored and decision.action is Action.FINISHED else decision.position
         parts = self._template.match(found.key) or NameParts()
         return SplitDescription(
-            key=found.key, records_done=place.records, byte=place.byte, topic=self.config.topic or parts.topic
+            key=found.key,
+            records_done=place.records,
+            byte=place.byte,
+            topic=self.config.topic or parts.topic,
+            get_calls=self._get_calls(place.byte),
         )
 
     @override
@@ -74,10 +82,18 @@ class S3Source(SplitSource[S3Split]):
         return finished_version(offset)
 
     @override
+    def source_offsets(self) -> SourceOffsets:
+        return S3Offsets(self.config)
+
+    @override
     def create_enumerator(
         self, context: SplitEnumeratorContext[S3Split], state: Mapping[str, Any] | None
     ) -> SplitEnumerator[S3Split]:
         return S3Enumerator(context, self.config, state)
+
+    def _get_calls(self, byte: int) -> int:
+        """One, and one more where an object that was begun must be looked at from its start: is it compressed?"""
+        return 2 if byte and self.config.file_compression_type != NONE else 1
 
     @override
     def create_reader(self, context: SourceReaderContext) -> SourceReader[S3Split]:

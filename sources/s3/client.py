@@ -3,6 +3,7 @@
 import functools
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -183,7 +184,24 @@ def _bare_session(connection: Connection) -> Any:
     session = Session(profile=connection.profile)
     session.set_config_variable("region", connection.region)
     session.register_component("data_loader", _service_models())
+    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_timestamp)
     return session
+
+
+def _timestamp(value: Any) -> datetime:
+    """Botocore's own way of reading a time makes up more than half the price of a listing."""
+    try:
+        found = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return _any_timestamp(value)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _any_timestamp(value: Any) -> datetime:
+    from botocore.utils import parse_timestamp  # noqa: PLC0415 - heavy
+
+    found: datetime = parse_timestamp(value)
+    return found
 
 
 @functools.cache

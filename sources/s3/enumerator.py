@@ -17,11 +17,11 @@ from headrace.framework.errors import ObjectChangedError, Where
 from headrace.framework.naming import NameTemplate
 from headrace.framework.splits import SplitEnumerator, SplitEnumeratorContext
 from headrace.framework.stage import Stage
-from headrace.offsets.key import OffsetManagerKey
 from headrace.sources.s3.config import S3Config
-from headrace.sources.s3.entry import OVERWRITTEN, Action, S3OffsetEntry, object_key, what_to_do
+from headrace.sources.s3.entry import OVERWRITTEN, Action
 from headrace.sources.s3.listing import Skipped
-from headrace.sources.s3.objects import S3Object, version_name
+from headrace.sources.s3.objects import S3Object
+from headrace.sources.s3.progress import Standing, standings
 from headrace.sources.s3.splits import S3Split
 from headrace.sources.s3.sweep import Part, Sweep
 
@@ -68,7 +68,7 @@ class S3Enumerator(SplitEnumerator[S3Split]):
         known = self.state or {}
         self._watermark = known.get(WATERMARK)
         self._scope = _common(known.get(SCOPE, self._listed), self._listed)
-        self._sweep = self._new_sweep(self._watermark)
+        self._sweep = self._new_sweep(None if self.context.planning else self._watermark)
 
     @override
     def start(self) -> None:
@@ -145,10 +145,10 @@ class S3Enumerator(SplitEnumerator[S3Split]):
         return self.config.discovery_interval_ms / 1000
 
     def _to_read(self, objects: Sequence[S3Object]) -> list[S3Object]:
-        keys = [object_key(found.bucket, found.key) for found in objects]
-        known = self.context.offsets.get(keys)
-        actions = [self._action(found, key, known.get(key)) for found, key in zip(objects, keys, strict=True)]
-        told = list(zip(objects, actions, strict=True))
+        told = [
+            (one.found, self._action(one))
+            for one in standings(objects, self.context.offsets, self.config.overwrite_policy)
+        ]
         if self.context.planning:
             self._note_finished([found for found, action in told if action is Action.FINISHED])
         return [found for found, action in told if action in {Action.READ, Action.REREAD}]
@@ -157,8 +157,8 @@ class S3Enumerator(SplitEnumerator[S3Split]):
         for found, task in zip(objects, self._shared_out(objects), strict=True):
             self.context.note_finished(S3Split(found), task)
 
-    def _action(self, found: S3Object, key: OffsetManagerKey, stored: Mapping[str, object] | None) -> Action:
-        action = self._decided(found, key, stored)
+    def _action(self, one: Standing) -> Action:
+        found, action = one.found, one.decision.action
         if action is Action.FAIL:
             raise ObjectChangedError(
                 "the object was overwritten after it had been read, and s3.overwrite.policy is fail: "
@@ -168,18 +168,6 @@ class S3Enumerator(SplitEnumerator[S3Split]):
         if action is Action.IGNORE:
             self._leave_out(found, OVERWRITTEN, warn=True)
         return action
-
-    def _decided(self, found: S3Object, key: OffsetManagerKey, stored: Mapping[str, object] | None) -> Action:
-        policy = self.config.overwrite_policy
-        if stored is not None:
-            return what_to_do(S3OffsetEntry(key, stored), found, policy).action
-        match self.context.offsets.rolled_up(key, version_name(found.etag, found.size)):
-            case True:
-                return Action.FINISHED
-            case False:
-                return Action(policy.value)
-            case _:
-                return Action.READ
 
     def _leave_out(self, found: S3Object, why: str, *, warn: bool) -> None:
         version = f"{found.uri}@{found.etag}"

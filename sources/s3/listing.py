@@ -13,7 +13,7 @@ from headrace.sources.s3.client import S3Client
 from headrace.sources.s3.failures import s3_failures
 from headrace.sources.s3.objects import S3Object
 
-__all__ = ["Listing", "OnSkipped", "Skipped", "find_object", "list_objects", "say_nothing"]
+__all__ = ["Listing", "OnSkipped", "Skipped", "find_object", "list_objects", "look_up", "say_nothing"]
 
 
 class Skipped(enum.StrEnum):
@@ -84,6 +84,16 @@ def list_objects(client: S3Client, listing: Listing, attempts: Attempts) -> Iter
                 yield found
             else:
                 listing.on_skipped(found, reason)
+
+
+def look_up(client: S3Client, bucket: str, key: str, attempts: Attempts) -> S3Object | None:
+    """The object as a listing shows it, or None if there is none: one request, and no right but that to list."""
+    page = _page(client, Listing(bucket=bucket, prefix=key, page_size=1), None, attempts)
+    # What comes first of all that begins with a key is the key itself.
+    for item in page.get("Contents", ()):
+        if item["Key"] == key:
+            return S3Object.from_answer(bucket, key, item)
+    return None
 
 
 def find_object(client: S3Client, bucket: str, key: str, attempts: Attempts) -> S3Object | None:

@@ -3,11 +3,14 @@
 Findings 7 and 11 are held by the tests of the configuration and of the listing.
 """
 
+import gzip
 import json
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
+from headrace.framework.driver.planning import make_plan
 from headrace.testing import S3Harness, create_topic, read_topic
 from headrace.testing.engines import Engine
 from headrace.testing.faulty_s3 import Answer, CutBody
@@ -131,6 +134,74 @@ def test_an_object_without_records_is_finished_all_the_same(trial):
     assert (before, gets(trial)) == (1, 1)
     assert trial.offset("blank")["complete"] is True
     assert trial.values() == []
+
+
+@pytest.mark.parametrize("boundary", ["interval", "poll", "object"])
+def test_work_that_makes_no_record_advances_too(trial, boundary):
+    """Objects of blank lines, or of a compressed nothing, are finished beside others, whatever ends a transaction."""
+    trial.harness.add("a-blank", [b""] * 3000)
+    trial.add("b-some", 5)
+    trial.harness.client.put_object(Bucket=trial.harness.bucket, Key="c-nothing.gz", Body=gzip.compress(b""))
+    trial.harness.client.put_object(
+        Bucket=trial.harness.bucket, Key="d-ends-blank", Body=b'{"last":1}\n' + b"\n" * 3000
+    )
+
+    summary = trial.run(transaction__boundary=boundary)
+    before = gets(trial)
+    again = trial.run(transaction__boundary=boundary)
+
+    assert (summary.records, summary.objects, again.records, again.transactions) == (6, 4, 0, 0)
+    assert gets(trial) == before
+    counts = {key: trial.offset(key)["recordCount"] for key in ("a-blank", "b-some", "c-nothing.gz", "d-ends-blank")}
+    assert counts == {"a-blank": 0, "b-some": 5, "c-nothing.gz": 0, "d-ends-blank": 1}
+    assert all(trial.offset(key)["complete"] for key in counts)
+
+
+def test_an_object_without_bytes_is_left_out_until_it_has_some(trial):
+    """A zero-byte object is not fetched and has no entry; once it is written, it is read."""
+    trial.harness.client.put_object(Bucket=trial.harness.bucket, Key="late", Body=b"")
+
+    first = trial.run()
+    assert (first.records, first.skipped, gets(trial), trial.entries()) == (0, 1, 0, {})
+
+    trial.add("late", 3)
+    trial.run()
+    assert trial.values() == trial.everything()
+
+
+def test_a_plan_estimates_what_a_run_asks_for(trial):
+    """The LIST and GET requests that a plan foretells are those that the run then makes."""
+    for number in range(5):
+        trial.add(f"piece-{number}", 3)
+    trial.run()
+    trial.add("piece-9", 3)
+    props = trial.props(aws__s3__fetch__page__size="2")
+    plan = make_plan(props, first=0)
+    lists, fetched = len(trial.harness.faulty.lists), gets(trial)
+
+    trial.run(aws__s3__fetch__page__size="2")
+
+    assert plan.totals["estimated_list_calls"] == len(trial.harness.faulty.lists) - lists == 3
+    assert plan.totals["estimated_get_calls"] == gets(trial) - fetched == 1
+
+
+def test_an_offsets_topic_that_was_made_anew(trial):
+    """Deleted and made anew under a run, it ends that run with what happened, before anything is read again."""
+    admin = AdminClient({"bootstrap.servers": trial.bootstrap_servers})
+    topic = f"{trial.name}-offsets"
+    trial.add("early", 5)
+    with trial.running(discovery__interval__ms="100") as running:
+        trial.await_values(5)
+        for future in admin.delete_topics([topic]).values():
+            future.result(30)
+        create_topic(trial.bootstrap_servers, topic, partitions=3, config={"cleanup.policy": "compact"})
+        trial.add("late", 5)
+        summary = running.ended()
+
+    assert summary.state == "FAILED"
+    assert "deleted and made anew" in summary.error
+    assert trial.values_of("early") == trial.pieces["early"]
+    assert trial.values_of("late") == []
 
 
 def test_a_body_that_breaks_costs_what_is_missing(trial):

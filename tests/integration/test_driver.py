@@ -181,7 +181,10 @@ class Latest(SplitEnumerator):
     def take_in(self, end):
         if self.start_at is None:
             self.start_at = end
-        self.context.assign_split(Piece("stream", self.start_at), 0)
+        if self.context.bounded:
+            self.context.signal_no_more_splits(0)
+        else:
+            self.context.assign_split(Piece("stream", self.start_at), 0)
 
     @override
     def snapshot_state(self):
@@ -314,6 +317,19 @@ class TestMemory:
         assert values == [b"while nobody ran", b"and after that"]
         assert connector.remembered() == [b'{"version":1,"state":{"start":2}}']
 
+    def test_a_run_that_found_nothing_to_do_remembers_it_too(self, connector):
+        """A bounded run that ends with its discovery has stored where the next one is to begin."""
+        place = Place({"stream": [b"old"]})
+        props = connector.props(source_of(LatestSource, place))
+        summary = LOCAL.run(props)
+        place.pieces["stream"].append(b"since then")
+
+        with LOCAL.running(props):
+            values = connector.await_values(1)
+
+        assert (summary.state, summary.records) == ("COMPLETED", 0)
+        assert values == [b"since then"]
+
     def test_reset_forgets_it(self, connector):
         """After `offsets reset` a run begins as the first one did: at what is latest then."""
         place = Place({"stream": [b"old"]})
@@ -335,7 +351,7 @@ class TestMemory:
 
     def test_it_is_stored_before_a_reader_has_the_split(self, connector):
         """A driver that dies right after its first plan has left behind what the plan was made with."""
-        driver = connector.coordinator(source_of(LatestSource, Place({"stream": [b"old"]})))
+        driver = connector.coordinator(source_of(LatestSource, Place({"stream": [b"old"]})), bounded=False)
         while not (plans := driver.tick()):
             assert driver.wake.wait(60)
             driver.wake.clear()

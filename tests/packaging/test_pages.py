@@ -6,13 +6,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import boto3
 import pytest
+from confluent_kafka import Producer
 
 import headrace
+from headrace.framework.config_files import load
+from headrace.framework.driver.altering import OpenedConnector
+from headrace.testing import EmbeddedKafka, EmbeddedS3, create_topic
 
 pytestmark = pytest.mark.xdist_group("kafka")
 
 ROOT = Path(__file__).parents[2]
+OFFSETS = "docs/offsets.md"
 PAGES = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md"]
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 NEWCOMER_RUNS = {"make demo", "make test"}  # by tests/packaging/test_newcomer.py
@@ -97,6 +103,58 @@ def test_console_blocks_show_what_happens(blocks, tmp_path):
         answer = run(["/bin/sh", "-c", command], tmp_path)
         assert answer.returncode == 0, f"{block.page}:{block.line} $ {command}\n{answer.stderr}"
         assert re.match(as_pattern(shown), answer.stdout), f"{block.page}:{block.line} $ {command}\n{answer.stdout}"
+
+
+@pytest.fixture
+def world_of_offsets():
+    """What the page of offsets speaks of: three objects, and what Kafka Connect has stored of two of them.
+
+    The page has names that nobody else may have, so the servers are its own.
+    """
+    with EmbeddedKafka() as kafka, EmbeddedS3() as s3:
+        _fill(kafka.bootstrap_servers, s3.endpoint)
+        yield {"KAFKA": kafka.bootstrap_servers, "S3": s3.endpoint}
+
+
+def _fill(bootstrap_servers, endpoint):
+    client = boto3.client(
+        "s3",
+        endpoint_url=endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="key",
+        aws_secret_access_key="secret",  # noqa: S106 - anybody may come in
+    )
+    client.create_bucket(Bucket="orders")
+    for number in (1, 2, 3):
+        client.put_object(Bucket="orders", Key=f"2024/0{number}.jsonl", Body=b'{"n":1}\n{"n":2}\n{"n":3}\n')
+    client.close()
+    create_topic(bootstrap_servers, "orders")
+    create_topic(bootstrap_servers, "connect-offsets", partitions=25, config={"cleanup.policy": "compact"})
+    producer = Producer({"bootstrap.servers": bootstrap_servers, "partitioner": "murmur2_random"})
+    for name, count in (("01", 3), ("02", 1)):
+        key = f'["orders",{{"objectKey":"2024/{name}.jsonl","bucket":"orders"}}]'
+        producer.produce("connect-offsets", f'{{"recordCount":{count}}}', key)
+    producer.flush()
+
+
+def test_the_page_of_offsets_is_a_session(blocks, tmp_path, monkeypatch, world_of_offsets):
+    """Its configuration is valid, its bodies are taken, and its commands, one after the other, print what it shows."""
+    for name, value in world_of_offsets.items():
+        monkeypatch.setenv(name, value)
+    found = {
+        kind: [one for one in blocks(OFFSETS) if one.language == kind] for kind in ("properties", "json", "console")
+    }
+    (configuration,) = found["properties"]
+    (tmp_path / "orders.properties").write_text(configuration.text)
+    connector = OpenedConnector.of(load([str(tmp_path / "orders.properties")], []))
+    assert [connector.read_entries(block.text) for block in found["json"]]
+    for block in found["console"]:
+        for command, shown in block.commands:
+            answer = run(["/bin/sh", "-c", command], tmp_path)
+            place = f"{block.page}:{block.line} $ {command}\n{answer.stdout}{answer.stderr}"
+            assert answer.returncode == 0, place
+            assert re.fullmatch(as_pattern(shown) + r"\s*", answer.stdout), place
+    assert len(blocks(OFFSETS)) == sum(map(len, found.values()))
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -48,6 +48,7 @@ def test_a_connector_that_has_not_run(as_json, connector):
         "byte": 0,
         "complete": False,
         "topic": connector.props["topic"],
+        "get_calls": 1,
         "first_record": '{"n":1}',
         "error": None,
     }
@@ -98,7 +99,26 @@ def test_only_a_few_objects_are_opened(as_json, headrace, connector):
     done = headrace("plan", connector.file, "--first", "2")
     assert done.returncode == 0
     assert done.stdout.splitlines()[-1] == "the next record is shown of 2 of them; --first shows more"
-    assert "5 objects, 0 complete, 5 to read with 120 bytes; 1 listing requests, 2 GETs" in done.stdout
+    assert "5 objects, 0 complete, 5 to read with 120 bytes\n" in done.stdout
+    assert "makes about 1 LIST and 5 GET requests; this look made 1 and 2\n" in done.stdout
+
+
+def test_the_requests_of_a_run_are_estimated(as_json, connector):
+    """The totals say how many LIST and GET requests a bounded run makes, and it makes as many."""
+    for name in ("done.jsonl", "fresh.jsonl", "other.jsonl", "started.jsonl"):
+        connector.put(name, LINES)
+    store(connector, {"done.jsonl": {"recordCount": 3, "byteOffset": 24, "line": 3, "complete": True}})
+    pages = ("--set", "aws.s3.fetch.page.size=2")
+
+    _, document = as_json("plan", connector.file, "--first", "0", *pages)
+    totals = document["totals"]
+    assert (totals["estimated_list_calls"], totals["estimated_get_calls"]) == (2, 3)
+
+    store(connector, {"started.jsonl": {"recordCount": 1, "byteOffset": 8, "line": 1}})
+    _, document = as_json("plan", connector.file, "--first", "0", *pages)
+    assert document["totals"]["estimated_get_calls"] == 4
+    _, document = as_json("plan", connector.file, "--first", "0", *pages, "--set", "file.compression.type=none")
+    assert document["totals"]["estimated_get_calls"] == 3
 
 
 def test_a_bad_record(as_json, headrace, connector):

@@ -1,0 +1,56 @@
+"""How far the objects of a listing have been read: the one place that is asked, whoever asks.
+
+The enumerator asks before it gives an object away, `headrace offsets` before it explains or moves anything. Whatever
+else than single entries comes to know of finished objects is looked at here, and nowhere else.
+"""
+
+from collections.abc import Sequence
+
+import attrs
+
+from headrace.offsets.key import OffsetManagerKey
+from headrace.offsets.store import OffsetStore
+from headrace.sources.s3.entry import Action, Decision, OverwritePolicy, S3OffsetEntry, object_key, what_to_do
+from headrace.sources.s3.objects import S3Object, version_name
+
+__all__ = ["Standing", "standings"]
+
+
+@attrs.frozen(kw_only=True)
+class Standing:
+    """An object that is there, what is stored of it, and what that means.
+
+    `rolled_up` says that the topic has no entry of its own for it, but knows it from a roll-up: `entry` is then what is
+    left of the one that it had, without its counts, and None where that was of another version.
+    """
+
+    found: S3Object
+    entry: S3OffsetEntry | None
+    decision: Decision
+    rolled_up: bool = False
+
+
+def standings(objects: Sequence[S3Object], offsets: OffsetStore, policy: OverwritePolicy) -> list[Standing]:
+    """How things stand with each of `objects`, in their order; one bulk read of the offsets."""
+    keys = [object_key(found.bucket, found.key) for found in objects]
+    known = offsets.get(keys)
+    answers = []
+    for found, key in zip(objects, keys, strict=True):
+        stored = known.get(key)
+        if stored is not None:
+            entry = S3OffsetEntry(key, stored)
+            answers.append(Standing(found=found, entry=entry, decision=what_to_do(entry, found, policy)))
+        else:
+            answers.append(_without_entry(found, key, offsets, policy))
+    return answers
+
+
+def _without_entry(found: S3Object, key: OffsetManagerKey, offsets: OffsetStore, policy: OverwritePolicy) -> Standing:
+    match offsets.rolled_up(key, version_name(found.etag, found.size)):
+        case True:
+            entry = S3OffsetEntry.for_object(found).finished()
+            return Standing(found=found, entry=entry, decision=Decision(Action.FINISHED), rolled_up=True)
+        case False:
+            return Standing(found=found, entry=None, decision=Decision(Action(policy.value)), rolled_up=True)
+        case _:
+            return Standing(found=found, entry=None, decision=Decision(Action.READ))
