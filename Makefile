@@ -28,11 +28,7 @@ test: java ## the test suite, against the installed package (ARGS="-k name" narr
 
 .PHONY: test-slow
 test-slow: java ## the tests that take minutes: a fresh clone, kills, big objects
-	@$(PY) -P -m pytest -m "slow and not kills" --timeout=1500 $(ARGS)
-
-.PHONY: test-kills
-test-kills: java ## kill -9 of drivers, workers and executors in mid-transaction, thirty times in all
-	@$(PY) -P -m pytest -m kills --timeout=1500 $(ARGS)
+	@$(PY) -P -m pytest -m slow --timeout=1500 $(ARGS)
 
 .PHONY: lint
 lint: install ## ruff and mypy

@@ -16,7 +16,7 @@ from typing import Any
 
 from headrace.framework.connect_text import java_double, quoted
 
-__all__ = ["to_json"]
+__all__ = ["quick_dumps", "text_of", "to_json"]
 
 _ALIKE = {str, int, bool, type(None)}
 _BEYOND_ONE_UNIT = re.compile(rb"[\xf0-\xf4]")
@@ -24,10 +24,11 @@ _BEYOND_ONE_UNIT = re.compile(rb"[\xf0-\xf4]")
 
 def to_json(value: Any) -> bytes:
     """One value as JSON. TypeError for what JSON has no form for, ValueError for a number that is none."""
-    return _quickly(value) or _text(value).encode()
+    return _quickly(value) or text_of(value).encode()
 
 
-def _text(value: Any) -> str:  # noqa: PLR0911 - one for each kind of value
+def text_of(value: Any) -> str:  # noqa: PLR0911 - one for each kind of value
+    """The same as text, whatever is installed."""
     match value:
         case str():
             return quoted(value)
@@ -46,19 +47,19 @@ def _text(value: Any) -> str:  # noqa: PLR0911 - one for each kind of value
         case Mapping():
             return _mapping(value)
         case Sequence():
-            return f"[{','.join(map(_text, value))}]"
+            return f"[{','.join(map(text_of, value))}]"
         case _:
             raise TypeError(f"JSON has no form for {type(value).__name__}")
 
 
 def _mapping(value: Mapping[Any, Any]) -> str:
     if all(isinstance(name, str) for name in value):
-        return "{" + ",".join([f"{_text(name)}:{_text(item)}" for name, item in value.items()]) + "}"
-    return _text([[name, item] for name, item in value.items()])
+        return "{" + ",".join([f"{text_of(name)}:{text_of(item)}" for name, item in value.items()]) + "}"
+    return text_of([[name, item] for name, item in value.items()])
 
 
 def _quickly(value: Any) -> bytes | None:
-    dumps = _quick_dumps()
+    dumps = quick_dumps()
     if dumps is None or not _alike(value):
         return None
     try:
@@ -82,7 +83,8 @@ def _alike(value: Any) -> bool:
 
 
 @cache
-def _quick_dumps() -> Callable[[Any], bytes] | None:
+def quick_dumps() -> Callable[[Any], bytes] | None:
+    """The writer of orjson, or None where there is no orjson."""
     try:
         import orjson  # noqa: PLC0415 - optional: it makes writing quicker, nothing else
     except ImportError:

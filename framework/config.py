@@ -11,6 +11,8 @@ from headrace.framework.client_names import COMMON, LIBRDKAFKA
 from headrace.framework.client_settings import Client, client_settings
 from headrace.framework.compat import override
 from headrace.framework.errors import ConfigError, Fault
+from headrace.framework.format_keys import compresses_by_itself, format_keys, keys_without_effect
+from headrace.framework.limits import max_decompression_ratio, max_record_bytes
 from headrace.framework.naming import NameTemplate
 from headrace.framework.options import Option, Options, derived, option
 from headrace.framework.parsers import (
@@ -137,6 +139,11 @@ def _default_buffer(config: "SourceCommonConfig") -> int:
     return JAVA_BUFFER if config.connector_class in JAVA_SOURCES else 0
 
 
+def _compressed_twice(props: Mapping[str, str]) -> bool:
+    given = props.get("file.compression.type", "auto").strip().lower()
+    return given not in {"auto", "none"} and compresses_by_itself(props.get("input.format", "").strip().lower())
+
+
 @attrs.frozen(kw_only=True)
 class SourceCommonConfig(Options):
     """What the framework reads of every configuration; a source's own configuration extends it.
@@ -160,7 +167,7 @@ class SourceCommonConfig(Options):
     )
     connector_class: str = option(
         "connector.class",
-        plugin("sources", "s3", also=tuple(JAVA_SOURCES), not_yet=("amps", "files", "flink", "nats", "redis")),
+        plugin("sources", "s3", "files", "redis", also=tuple(JAVA_SOURCES), not_yet=("amps", "flink", "nats")),
         doc="The source: its name, `module:Class`, or the Java class name of the same.",
     )
     tasks_max: int = option("tasks.max", integer(at_least=1), default=1, doc="How many source tasks there are.")
@@ -249,7 +256,7 @@ class SourceCommonConfig(Options):
     )
     input_format: str = option(
         "input.format",
-        plugin("transformers", "bytes", "jsonl", "text", not_yet=("avro", "csv", "json", "parquet")),
+        plugin("transformers", "avro", "bytes", "csv", "json", "jsonl", "parquet", "text"),
         default="bytes",
         doc="How the bytes of an object become values.",
     )
@@ -259,6 +266,8 @@ class SourceCommonConfig(Options):
         default="auto",
         doc="How objects are compressed; `auto` looks at the name and at the first bytes.",
     )
+    max_record_bytes: int = max_record_bytes()
+    max_decompression_ratio: int = max_decompression_ratio()
     transformer_max_buffer_size: int = option(
         "transformer.max.buffer.size",
         integer(at_least=0),
@@ -325,10 +334,19 @@ class SourceCommonConfig(Options):
 
     @classmethod
     @override
+    def keys_of_others(cls, props: Mapping[str, str]) -> frozenset[str]:
+        return super().keys_of_others(props) | format_keys(props)
+
+    @classmethod
+    @override
     def notes(cls, props: Mapping[str, str]) -> Iterable[str]:
         yield from super().notes(props)
         if props.get("transaction.boundary", "").strip().lower() == "connector":
             yield "transaction.boundary=connector means object here: an object becomes visible as a whole"
+        for key in keys_without_effect(props):
+            yield f"{key} has no effect: it is for another input.format"
+        if props.get("connector.class") in JAVA_SOURCES and _compressed_twice(props):
+            yield "file.compression.type has no effect: the format compresses by itself"
         yield from dict.fromkeys(warning for client in CLIENTS for warning in client_settings(client, props).warnings)
 
     @override
@@ -338,6 +356,8 @@ class SourceCommonConfig(Options):
         if self.stop_rule is not None and self.stop_rule.kind not in self.STOP_RULES:
             known = ", ".join(sorted(self.STOP_RULES))
             yield self.fault("stop.rule", f"is not for this source: this source knows {known}")
+        if self.connector_class not in JAVA_SOURCES and _compressed_twice(self.props):
+            yield self.fault("file.compression.type", f"{self.input_format} compresses by itself: take it out")
         yield from dict.fromkeys(fault for client in CLIENTS for fault in client_settings(client, self.props).faults)
 
     def _transaction_faults(self) -> Iterator[Fault]:

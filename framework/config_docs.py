@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 
 import click
 
+from headrace.framework import registry
 from headrace.framework.config import SourceCommonConfig
+from headrace.framework.format_keys import built_in_formats, options_of
 from headrace.framework.options import Option, Options
 
 __all__ = ["options_table", "page"]
@@ -41,6 +43,13 @@ What Headrace itself decides (`acks`, `transactional.id`, `isolation.level`, ...
 """
 
 
+FORMATS = """\
+## Keys of the formats
+
+With another `input.format` they have no effect, and a warning says so.
+"""
+
+
 def page() -> str:
     """The whole page."""
     return "\n".join([*_sections()])
@@ -57,11 +66,25 @@ def _sections() -> Iterator[str]:
     yield INTRODUCTION
     yield "## Keys of every source\n"
     yield options_table(SourceCommonConfig)
+    yield FORMATS
+    yield _table(
+        ("key", "kind", "default", "meaning"), [_row(one) for name in built_in_formats() for one in options_of(name)]
+    )
     yield CLIENTS
+    for source in _sources():
+        yield f"## Keys of the source `{source.name}`\n"
+        if source.extra:
+            yield f"It comes with the extra `{source.extra}`: `pip install 'headrace[{source.extra}]'`.\n"
+        yield options_table(registry.find(registry.Kind.SOURCES, source.name).config_class, besides=SourceCommonConfig)
     yield "## Known, and not working yet\n"
     yield _reasons(SourceCommonConfig.NOT_YET, "why it is refused")
     yield "## Known, and without effect\n"
     yield _reasons(SourceCommonConfig.INERT, "why")
+
+
+def _sources() -> list[registry.Plugin]:
+    """The sources that Headrace brings itself."""
+    return [one for one in registry.plugins(registry.Kind.SOURCES) if one.distribution == registry.DISTRIBUTION]
 
 
 def _row(declared: Option) -> tuple[str, ...]:

@@ -140,6 +140,11 @@ class Options:
         return False
 
     @classmethod
+    def keys_of_others(cls, props: Mapping[str, str]) -> frozenset[str]:  # noqa: ARG003 - a hook
+        """Keys that pass because somebody whom the configuration names reads them."""
+        return frozenset()
+
+    @classmethod
     def notes(cls, props: Mapping[str, str]) -> Iterable[str]:  # noqa: ARG003 - a hook
         """Warnings of the class's own, for `warnings_for`. Extend the base class's."""
         return ()
@@ -213,23 +218,24 @@ class Options:
     @classmethod
     def _key_faults(cls, given: Mapping[str, str]) -> Iterator[Fault]:
         neutral = cls._table("NEUTRAL")
-        known = cls.known()
+        others = cls.keys_of_others(given)
+        known = cls.known() | others
         for key, value in given.items():
-            if cls._is_option(key):
+            if cls._is_option(key) or key in others:
                 continue
             verdict = cls._verdict(key)
             slip = None if key in known else near_miss(key, known)
             if slip or verdict is None:
-                yield from cls._unknown(key, value, slip)
+                yield from cls._unknown(key, value, slip, known)
             elif verdict[0] == "NOT_YET" and value.strip().lower() not in {"", neutral.get(key)}:
                 yield Fault(key, shown(key, value), f"not yet: {verdict[1]}")
 
     @classmethod
-    def _unknown(cls, key: str, value: str, slip: str | None) -> Iterator[Fault]:
+    def _unknown(cls, key: str, value: str, slip: str | None, known: frozenset[str]) -> Iterator[Fault]:
         passed_on = any(key.startswith(prefix) for base in cls.__mro__ for prefix in vars(base).get("PASSED_ON", ()))
         if (passed_on or cls.is_open()) and slip is None:
             return
-        suggestion = slip or nearest(key, cls.known())
+        suggestion = slip or nearest(key, known)
         secret = suggestion is not None and looks_secret(suggestion)
         message = "is unknown" if suggestion else "is unknown, and no known key is like it"
         yield Fault(key, HIDDEN if secret else shown(key, value), message, suggestion)

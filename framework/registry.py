@@ -65,11 +65,17 @@ class Plugin:
 
 _BUILT_IN: Mapping[Kind, Mapping[str, tuple[str, str | None]]] = {
     Kind.SOURCES: {
+        "files": ("headrace.sources.files:FilesSource", None),
+        "redis": ("headrace.sources.redis:RedisSource", "redis"),
         "s3": ("headrace.sources.s3:S3Source", "s3"),
     },
     Kind.TRANSFORMERS: {
         "bytes": ("headrace.transformers.bytes:BytesTransformer", None),
+        "avro": ("headrace.transformers.avro:AvroTransformer", "avro"),
+        "csv": ("headrace.transformers.csv:CsvTransformer", None),
+        "json": ("headrace.transformers.json:JsonTransformer", None),
         "jsonl": ("headrace.transformers.jsonl:JsonlTransformer", None),
+        "parquet": ("headrace.transformers.parquet:ParquetTransformer", "parquet"),
         "text": ("headrace.transformers.text:TextTransformer", None),
     },
     Kind.CONVERTERS: {

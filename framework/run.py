@@ -14,6 +14,7 @@ from headrace.framework.driver.coordinator import Coordinator
 from headrace.framework.driver.summary import Progress, RunStatus, RunSummary
 from headrace.framework.errors import ConfigError, HeadraceError, PipelineError, Where
 from headrace.framework.secrets import resolve
+from headrace.framework.splits import SplitSource
 from headrace.framework.stop_rule import SNAPSHOT
 from headrace.framework.worker.execute import make_sink, make_source
 
@@ -154,7 +155,7 @@ def _claimed(props: Mapping[str, str], *, bounded: bool) -> Coordinator:
         source=source,
         claim=claim,
         bounded=bounded or config.stop_rule == SNAPSHOT,
-        exactly_once=sink.exactly_once,
+        exactly_once=sink.exactly_once and (not isinstance(source, SplitSource) or source.exactly_once),
     )
     for word in config.warnings():
         coordinator.warn(word)

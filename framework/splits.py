@@ -57,6 +57,14 @@ class Split(ABC):
         """The source partition under which its progress is stored."""
 
     @property
+    def source_partitions(self) -> Sequence[Mapping[str, Any]]:
+        """Every source partition whose stored progress its reader may ask for; a task is sent no others.
+
+        More than its own where a split has a past under other names. They belong to the split's owner as its own does.
+        """
+        return [self.source_partition]
+
+    @property
     def version(self) -> str:
         """What tells the thing from another one of the same name, as `SplitSource.finished_version` names it."""
         return ""
@@ -174,8 +182,10 @@ class SplitEnumerator(ABC, Generic[S]):
     """Finds splits and gives them away. One per connector, in the driver; called on one thread.
 
     The constructor takes the context, the configuration, and the state that an earlier enumerator of this connector
-    left (`snapshot_state`), or None.
+    left (`snapshot_state`), or None; it keeps the context as `context`.
     """
+
+    context: SplitEnumeratorContext[S]
 
     def start(self) -> None:
         """Begin discovery; called once, before anything else."""
@@ -188,14 +198,24 @@ class SplitEnumerator(ABC, Generic[S]):
 
         At the start of a run every reader is taken to ask. One that gets no split is remembered, and this is called
         for it again: after each discovery (`call_async`) has been handled, until a split is assigned to it or
-        `signal_no_more_splits` says that none will be.
+        `signal_no_more_splits` says that none will be. While a split that was given back has no reader, everyone who
+        has nothing is taken to ask, whatever was signalled.
         """
 
     def add_splits_back(self, splits: Sequence[S], reader_id: int) -> None:
-        """A reader is gone or gives splits back; their progress is in the offsets. They need a new reader.
+        """A reader is lost or gives splits back; their progress is in the offsets. They need a new reader.
 
-        Called between micro-batches under a new generation only, so that nobody else can still be reading them.
+        Called between micro-batches under a new generation only, so that nobody else can still be reading them. It is
+        said once: each of them is to be assigned again, now or later, and a bounded run does not end before. Any
+        reader may get them, also the one that had them, which goes on as a reader. Unless it is overridden, each goes
+        to the one that has the least to read, of the others if there are others.
         """
+        loads = list(self.context.loads())
+        others = [one for one in range(len(loads)) if one != reader_id] or [reader_id]
+        for split in splits:
+            least = min(others, key=lambda one: loads[one])
+            loads[least] += max(1, split.size)
+            self.context.assign_split(split, least)
 
     def handle_source_event(self, reader_id: int, event: Mapping[str, Any]) -> None:
         """A reader has sent something of the source's own."""
@@ -238,6 +258,15 @@ class SourceReaderContext(Protocol):
         """Nothing is left in this split. The enumerator's side learns of it once what was read is committed."""
         ...
 
+    def give_back(self, split_ids: Sequence[str]) -> None:
+        """Have these splits read by another reader, if there is one: this one cannot, or has too much.
+
+        Leave them out of `snapshot` from now on. What `poll` returns next, or has just returned, is the last that is
+        taken in this micro-batch; it is committed, but for what the `object` boundary would cut in two, which is read
+        again. The other splits stay. One that comes back too often with nothing read of it in between fails the run.
+        """
+        ...
+
 
 class SourceReader(ABC, Generic[S]):
     """Reads splits. One per task, in an executor; called on the task's thread.
@@ -265,6 +294,13 @@ class SourceReader(ABC, Generic[S]):
     def handle_source_event(self, event: Mapping[str, Any]) -> None:
         """The enumerator has sent something of the source's own."""
 
+    def committed(self) -> None:
+        """Something of what `poll` returned is committed: `context.task.offsets` says up to where, in each split.
+
+        Called after each commit, from any of the framework's threads, also while `poll` runs: the place to acknowledge
+        to a source that wants it. A crash between the commit and this call is possible. It must not fail or take long.
+        """
+
     @abstractmethod
     def snapshot(self) -> Sequence[S]:
         """The splits in hand that are not finished."""
@@ -290,6 +326,11 @@ class SplitSource(ABC, Generic[S]):
     @abstractmethod
     def boundedness(self) -> Boundedness:
         """Whether the source ends by itself."""
+
+    @property
+    def exactly_once(self) -> bool:
+        """Whether what it reads can be delivered exactly once: it can read again from any stored offset."""
+        return True
 
     @property
     @abstractmethod

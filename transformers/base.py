@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Protocol
 
 import attrs
 
+from headrace.framework.options import Options
 from headrace.framework.schema import Schema, SchemaAndValue
 
 __all__ = ["ByteStream", "Position", "Transformer", "ValueBatch"]
@@ -28,11 +29,15 @@ class Position:
 
     `records` counts as Kafka Connect's S3 source counts (non-blank lines, rows, chunks). `byte` counts uncompressed
     bytes, `line` lines of any kind, blank ones included; both are 0 where a format does not know them.
+
+    `inside` is what else a format must know about the place at `byte`, in a number of its own; it is greater than 0
+    where the format has it. A format that needs it and finds 0 counts `records` from the object's beginning.
     """
 
     records: int = 0
     byte: int = 0
     line: int = 0
+    inside: int = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -63,8 +68,18 @@ class Transformer(ABC):
     An error of the stream passes through as it is, after the values that were complete.
     """
 
+    config_class: ClassVar[type[Options]] = Options
+    """The keys of the format's own, for documentation; `configure` reads them."""
+
     resumes_at_byte: ClassVar[bool] = False
-    """Whether it goes on from `Position.byte`. If so, the stream that it is given starts there."""
+    """Whether it goes on from `Position.byte` alone. If so, the stream that it is given starts there.
+
+    A format that needs something of the object's beginning as well (a header, a schema) leaves this False. It is
+    given the stream from the object's first byte, and moves on by itself with `go_to` (see `seeking`).
+    """
+
+    grows: ClassVar[bool] = False
+    """Whether an object that was added to at its end can be read on where it had ended: a format of lines can."""
 
     handles_compression: ClassVar[bool] = False
     """Whether the format compresses by itself, so that nobody else should decompress."""
@@ -77,8 +92,9 @@ class Transformer(ABC):
         """The values after `start`, in batches of whatever size suits the format (about a megabyte at the most).
 
         With `resumes_at_byte`, and `start.byte` greater than 0, the stream's first byte is the one at `start.byte`.
-        Otherwise it is the object's first, and `start.records` records are to be skipped: progress that comes from
-        Kafka Connect knows no bytes. Positions count from the object's beginning in either case.
+        Otherwise it is the object's first, and `start.records` records are to be skipped, in whatever way is
+        quickest: progress that comes from Kafka Connect knows no bytes. Positions count from the object's beginning
+        in either case.
         """
 
     def transform(self, stream: ByteStream, start: Position) -> Iterator[tuple[SchemaAndValue, Position]]:

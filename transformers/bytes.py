@@ -7,10 +7,11 @@ from functools import partial
 import attrs
 
 from headrace.framework.compat import override
-from headrace.framework.errors import ConfigError, Fault, OffsetsError, Where
+from headrace.framework.errors import ConfigError, DataError, Fault, OffsetsError, Where
 from headrace.framework.schema import BYTES
 from headrace.framework.stage import Stage
 from headrace.transformers.base import ByteStream, Position, Transformer, ValueBatch
+from headrace.transformers.options import FormatOptions
 
 __all__ = ["CHUNK_BYTES", "BytesTransformer"]
 
@@ -31,15 +32,18 @@ class BytesTransformer(Transformer):
 
     Progress that counts records and knows no byte, as Kafka Connect leaves it, is good for the chunk size that it was
     counted in. To take a whole object as one record behind such progress is refused: it might skip what nobody has
-    read.
+    read. An object of more than `max.record.bytes` is no record.
     """
 
+    config_class = FormatOptions
     resumes_at_byte = True
 
     _chunk: int = attrs.field(default=0, init=False)
+    _limit: int = attrs.field(default=0, init=False)
 
     @override
     def configure(self, props: Mapping[str, str]) -> None:
+        self._limit = FormatOptions.of(props).max_record_bytes
         text = props.get(CHUNK_BYTES, "0").strip()
         if not (_NUMBER.fullmatch(text) and int(text) <= _LARGEST_CHUNK):
             message = f"must be 0, for the whole object, or a number of bytes from 1 to {_LARGEST_CHUNK}"
@@ -48,7 +52,7 @@ class BytesTransformer(Transformer):
 
     @override
     def batches(self, stream: ByteStream, start: Position) -> Iterator[ValueBatch]:
-        return self._chunks(stream, start) if self._chunk else _whole(stream, start)
+        return self._chunks(stream, start) if self._chunk else _whole(stream, start, self._limit)
 
     def _chunks(self, stream: ByteStream, start: Position) -> Iterator[ValueBatch]:
         if start.byte == 0:
@@ -69,7 +73,7 @@ def _after(start: Position, chunk: int, size: int, count: int) -> Position:
     return Position(records=start.records + count, byte=start.byte + min(count * chunk, size))
 
 
-def _whole(stream: ByteStream, start: Position) -> Iterator[ValueBatch]:
+def _whole(stream: ByteStream, start: Position, limit: int) -> Iterator[ValueBatch]:
     if start.byte:
         return
     if start.records:
@@ -79,8 +83,16 @@ def _whole(stream: ByteStream, start: Position) -> Iterator[ValueBatch]:
             Where(stage=Stage.TRANSFORM, position=f"record {start.records + 1}"),
         )
     pieces: list[bytes] = []
+    size = 0
     while data := stream.read(_READ_BYTES):
         pieces.append(data)
+        size += len(data)
+        if limit and size > limit:
+            raise DataError(
+                f"the object has more than {limit} bytes, and would be one record: set max.record.bytes higher, or "
+                f"cut it into chunks with {CHUNK_BYTES}",
+                Where(stage=Stage.TRANSFORM, position="record 1"),
+            )
     if pieces:
         value = b"".join(pieces)
         yield ValueBatch(schema=BYTES, values=[value], position_at=partial(_after, start, len(value), len(value)))

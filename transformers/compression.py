@@ -25,6 +25,7 @@ from headrace.transformers.members import (
     xz_decoder,
     zstd_decoder,
 )
+from headrace.transformers.seeking import Cursor, SeekableStream
 from headrace.transformers.snappy import FRAMED_MARK, XERIAL_MARK, decompressed_blocks, snappy_library
 
 __all__ = [
@@ -32,7 +33,9 @@ __all__ = [
     "COMPRESSION",
     "KINDS",
     "NONE",
+    "TOO_MUCH_FROM",
     "OpenedStream",
+    "bounded",
     "check_kind",
     "detect",
     "leave_out",
@@ -43,7 +46,8 @@ COMPRESSION = "file.compression.type"
 
 AUTO, NONE = "auto", "none"
 
-_SKIP_BYTES = 256 * 1024
+TOO_MUCH_FROM = 64 * 1024 * 1024
+"""How many bytes may come out of any compressed data, however little that is."""
 
 
 @attrs.frozen
@@ -126,12 +130,30 @@ class OpenedStream:
         return self._stream.read(size)
 
 
-def open_decompressed(stream: ByteStream, name: str, kind: str = AUTO, *, skip: int = 0) -> OpenedStream:
+@attrs.frozen
+class _SeekableOpened(OpenedStream):
+    """The same of an object that was not compressed, in which one can go about."""
+
+    _stream: SeekableStream
+
+    @property
+    def size(self) -> int:
+        return self._stream.size
+
+    def go_to(self, byte: int, /, *, wanted: int | None = None) -> None:
+        self._stream.go_to(byte, wanted=wanted)
+
+
+def open_decompressed(
+    stream: ByteStream, name: str, kind: str = AUTO, *, skip: int = 0, max_ratio: int = 0
+) -> OpenedStream:
     """What is in the object `name`, whose first byte is the stream's first.
 
-    Memory is bounded, however well the object is compressed. With `skip`, that many bytes of the content are read
-    and left out: there is no other way to go on inside a compressed object. The stream's own errors pass through;
-    damage is a `DataError` with the place in the content, after everything before it was given out.
+    Memory is bounded, however well the object is compressed. With `skip`, that many bytes of the content are left
+    out: inside a compressed object they are read, for there is no other way; elsewhere the stream is asked to go
+    there, if it can. What is opened is a `SeekableStream` if `stream` is one and nothing was to undo. The stream's own
+    errors pass through; damage is a `DataError` with the place in the content, after everything before it was given
+    out, and so is content that is more than `max_ratio` times as large as what it was compressed to.
 
     With `auto` the first bytes are read at once. `ConfigError` as `check_kind` has it, also for what `auto` found.
     """
@@ -140,27 +162,36 @@ def open_decompressed(stream: ByteStream, name: str, kind: str = AUTO, *, skip: 
         head = _head(stream)
         kind = detect(name, head)
         check_kind(kind, name=name)
-        stream = _Rejoined(head, stream)
+        stream = _rejoined(head, stream)
     codec = _CODECS.get(kind)
     if codec and codec.pieces:
-        stream = _PieceStream(codec.pieces(stream))
-    opened = OpenedStream(kind, stream)
+        stream = _PieceStream(bounded(stream, codec.pieces, kind, max_ratio))
+    opened = _SeekableOpened(kind, stream) if isinstance(stream, SeekableStream) else OpenedStream(kind, stream)
     leave_out(opened, skip)
     return opened
 
 
 def leave_out(opened: OpenedStream, size: int) -> None:
-    """Read `size` bytes of the content and drop them; fewer are a `DataError`: the stored position lies behind them."""
-    left = size
-    while left:
-        data = opened.read(min(left, _SKIP_BYTES))
-        if not data:
-            raise DataError(
-                f"the object ends before byte {size}, where reading was to go on: it has become shorter; "
-                "reset its offset to read it from its beginning",
-                Where(stage=Stage.TRANSFORM, position=f"byte {size - left}"),
+    """Go on behind the first `size` bytes of the content; fewer are a `DataError`: the stored position is beyond."""
+    if size:
+        Cursor(opened).go_to(size)
+
+
+def bounded(
+    stream: ByteStream, pieces: Callable[[ByteStream], Iterator[bytes]], kind: str, max_ratio: int
+) -> Iterator[bytes]:
+    """What `pieces` makes of a stream, until it is more than 64 MB and more than `max_ratio` times what was read."""
+    taken = Cursor(stream)
+    given = 0
+    for piece in pieces(taken):
+        given += len(piece)
+        if max_ratio and given > max(TOO_MUCH_FROM, max_ratio * taken.position):
+            message = (
+                f"{taken.position} bytes of {kind} data hold more than {max_ratio} times as many: set "
+                "max.decompression.ratio higher if that is meant, or take the object away"
             )
-        left -= len(data)
+            raise DataError(message, Where(stage=Stage.TRANSFORM, position=f"byte {given - len(piece)}"))
+        yield piece
 
 
 def _head(stream: ByteStream) -> bytes:
@@ -182,6 +213,25 @@ class _Rejoined:
             return self._stream.read(size)
         head, self._head = self._head[:size], self._head[size:]
         return head
+
+
+@attrs.define
+class _SeekableRejoined(_Rejoined):
+    """The same, where one can go about."""
+
+    _stream: SeekableStream
+
+    @property
+    def size(self) -> int:
+        return self._stream.size
+
+    def go_to(self, byte: int, /, *, wanted: int | None = None) -> None:
+        self._head = b""
+        self._stream.go_to(byte, wanted=wanted)
+
+
+def _rejoined(head: bytes, stream: ByteStream) -> ByteStream:
+    return _SeekableRejoined(head, stream) if isinstance(stream, SeekableStream) else _Rejoined(head, stream)
 
 
 @attrs.define

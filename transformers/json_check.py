@@ -14,7 +14,7 @@ from itertools import accumulate
 from operator import length_hint
 from typing import Any, NoReturn
 
-__all__ = ["MAX_DEPTH", "check", "first_bad"]
+__all__ = ["MAX_DEPTH", "check", "first_bad", "quick_loads", "scan"]
 
 MAX_DEPTH = 500
 """How deep arrays and objects may lie in each other. Python's parser gives up near 1000, orjson at 1024."""
@@ -61,6 +61,18 @@ def check(value: bytes) -> None:
         raise ValueError("nested too deep for what is left of the stack") from error
 
 
+def scan(text: str, at: int) -> int:
+    """Where the JSON value ends that begins at this character; ValueError if there is none, or not a whole one.
+
+    Bytes that were decoded as Latin-1 may be scanned as well: a character is a byte then. Whether they are UTF-8, and
+    how deep the value is, is not looked at.
+    """
+    try:
+        return _DECODER.raw_decode(text, at)[1]
+    except RecursionError as error:
+        raise ValueError("nested too deep for what is left of the stack") from error
+
+
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"not one JSON value (there is no {name} in JSON)")
 
@@ -70,7 +82,7 @@ _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refu
 
 
 def _accept(values: Sequence[bytes]) -> Callable[[bytes], object]:
-    loads = _quick_loads()
+    loads = quick_loads()
     if loads is None:
         return check
     if max(map(len, values), default=0) < _SHORTEST_TOO_DEEP:
@@ -83,7 +95,8 @@ def _accept(values: Sequence[bytes]) -> Callable[[bytes], object]:
 
 
 @cache
-def _quick_loads() -> Callable[[bytes], Any] | None:
+def quick_loads() -> Callable[[bytes], Any] | None:
+    """The parser of orjson, or None where there is no orjson."""
     try:
         import orjson  # noqa: PLC0415 - optional: it makes the check quicker, nothing else
     except ImportError:

@@ -5,7 +5,7 @@ the first line's bytes. Lines are counted from the object's beginning, blank one
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import Any, ClassVar
@@ -17,12 +17,15 @@ from headrace.framework.errors import DataError, Where
 from headrace.framework.schema import Schema
 from headrace.framework.stage import Stage
 from headrace.transformers.base import ByteStream, Position, Transformer, ValueBatch
+from headrace.transformers.options import FormatOptions
 
-__all__ = ["BadLine", "LineTransformer"]
+__all__ = ["BOM", "BadLine", "LineTransformer", "split_lines"]
 
 _READ_BYTES = 256 * 1024
 _MOST_VALUES = 5000
-_BOM = b"\xef\xbb\xbf"
+
+BOM = b"\xef\xbb\xbf"
+"""A byte order mark, as UTF-8 has it."""
 
 
 @attrs.frozen
@@ -38,10 +41,13 @@ class LineTransformer(Transformer):
     """A format whose values are lines: it selects the lines that are values, and decodes them.
 
     Each read of the stream gives a batch of the lines that it completed, so that what was read before a stream
-    fails has been given out. A line is held in memory as a whole, and nothing else is.
+    fails has been given out. A line is held in memory as a whole, up to `max.record.bytes`, and nothing else is.
     """
 
+    config_class = FormatOptions
     resumes_at_byte = True
+    grows = True
+    options: FormatOptions = FormatOptions()
 
     schema: ClassVar[Schema]
     """The schema of all values."""
@@ -55,6 +61,10 @@ class LineTransformer(Transformer):
         """The values of these lines, up to the first that is none."""
 
     @override
+    def configure(self, props: Mapping[str, str]) -> None:
+        self.options = FormatOptions.of(props)
+
+    @override
     def batches(self, stream: ByteStream, start: Position) -> Iterator[ValueBatch]:
         skip = 0 if start.byte else start.records
         for block in self._blocks(stream, start if start.byte else Position()):
@@ -63,11 +73,11 @@ class LineTransformer(Transformer):
             yield from self._decoded(block, first)
 
     def _blocks(self, stream: ByteStream, position: Position) -> Iterator["_Block"]:
-        for lines, size in _split(stream):
-            if position.byte == 0 and lines[0].startswith(_BOM):
-                lines[0] = lines[0].removeprefix(_BOM)
-                position = attrs.evolve(position, byte=len(_BOM))
-                size -= len(_BOM)  # noqa: PLW2901 - the mark is before the block, not in it
+        for lines, size in split_lines(stream, self.options.max_record_bytes, position.line):
+            if position.byte == 0 and lines[0].startswith(BOM):
+                lines[0] = lines[0].removeprefix(BOM)
+                position = attrs.evolve(position, byte=len(BOM))
+                size -= len(BOM)  # noqa: PLW2901 - the mark is before the block, not in it
             values, indices = self.select(lines)
             yield _Block(position, lines, size, values, indices)
             position = Position(
@@ -84,20 +94,42 @@ class LineTransformer(Transformer):
                 raise DataError(bad.message, Where(stage=Stage.TRANSFORM, position=position)) from bad.cause
 
 
-def _split(stream: ByteStream) -> Iterator[tuple[list[bytes], int]]:
-    """Whole lines without their ends, and how many bytes they are with them."""
+def split_lines(stream: ByteStream, limit: int = 0, done: int = 0) -> Iterator[tuple[list[bytes], int]]:
+    """Whole lines without their ends, and how many bytes they are with them.
+
+    A line of more than `limit` bytes is a `DataError`, after the lines before it; 0 is no limit. `done` lines have
+    come before, and are counted in its number.
+    """
     pieces: list[bytes] = []
+    held = 0
     while chunk := stream.read(_READ_BYTES):
         pieces.append(chunk)
+        held += len(chunk)
         if b"\n" in chunk:
             data = b"".join(pieces)
             lines = data.split(b"\n")
             rest = lines.pop()
-            pieces = [rest] if rest else []
-            yield lines, len(data) - len(rest)
+            pieces, held = ([rest], len(rest)) if rest else ([], 0)
+            long = _first_longer(lines, limit) if limit and len(data) > limit else None
+            if long is not None:
+                yield from [(lines[:long], sum(map(len, lines[:long])) + long)] if long else []
+                raise _too_long(done + long + 1, limit)
+            yield lines, len(data) - held
+            done += len(lines)
+        if limit and held > limit:
+            raise _too_long(done + 1, limit)
     if pieces:
         last = b"".join(pieces)
         yield [last], len(last)
+
+
+def _first_longer(lines: list[bytes], limit: int) -> int | None:
+    return next((index for index, line in enumerate(lines) if len(line) > limit), None)
+
+
+def _too_long(number: int, limit: int) -> DataError:
+    message = f"the line has more than {limit} bytes: set max.record.bytes higher if that is meant"
+    return DataError(message, Where(stage=Stage.TRANSFORM, position=f"line {number}"))
 
 
 @attrs.define

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -11,6 +11,7 @@ import attrs
 from headrace.framework.config import SourceCommonConfig
 from headrace.framework.driver.account import Account
 from headrace.framework.driver.enumeration import EnumeratorHost
+from headrace.framework.driver.giving_back import GivingBack
 from headrace.framework.driver.rollup import RollUp
 from headrace.framework.driver.rule_watch import RuleWatch
 from headrace.framework.driver.stall import Stall
@@ -59,6 +60,7 @@ class Coordinator:
     _account: Account = attrs.field(init=False)
     _host: EnumeratorHost | None = attrs.field(default=None, init=False)
     _housekeeping: RollUp | None = attrs.field(default=None, init=False)
+    _giving_back: GivingBack | None = attrs.field(default=None, init=False)
     _states: dict[int, TaskState] = attrs.field(factory=dict, init=False)
     _stop_asked: threading.Event = attrs.field(factory=threading.Event, init=False)
     _batch: int = attrs.field(default=0, init=False)
@@ -84,6 +86,7 @@ class Coordinator:
             self._remembered = None if known is None else known.state
             host = self._host = EnumeratorHost(name, tasks, self.claim.view, self.bounded, self.wake)
             host.start(self.source, self._remembered)
+            self._giving_back = GivingBack(host, self.claim)
             self._housekeeping = RollUp(self.source, self.claim, self.config.rollup_min_entries)
 
     @property
@@ -107,6 +110,7 @@ class Coordinator:
             self._rule.look(self.progress().records)
             if self._host is not None:
                 self._host.work_off()
+            self._move_splits()
             self._remember()
             if self.is_over:
                 return []
@@ -154,6 +158,15 @@ class Coordinator:
             if self._host is not None:
                 self._host.put_back(task_id)
         self._unreported, self._heard = set(), {}
+
+    def note_lost(self, task_ids: Collection[int], because: HeadraceError) -> None:
+        """These tasks were lost in the micro-batch for good, and no others: called before `take_in`.
+
+        What they have left goes to others with the next tick; where all are lost there are no others.
+        """
+        if self._giving_back is not None and len(task_ids) < self.config.tasks_max:
+            for task_id in task_ids:
+                self._giving_back.note_lost(task_id, because)
 
     def pause_s(self) -> float:
         """How long to wait for `wake` before the next tick."""
@@ -257,6 +270,12 @@ class Coordinator:
             if word.wants_splits:
                 self._host.ask(task_id)
 
+    def _move_splits(self) -> None:
+        """Take splits from readers that are lost or do not want them, and have them assigned anew."""
+        if self._giving_back is not None and not self.is_over:
+            for task_id in self._giving_back.settle():
+                self._states[task_id].stall.over()
+
     def _keep_small(self) -> None:
         if self._host is not None and self._housekeeping is not None and not self.stop_asked:
             self._housekeeping.look(self._host)
@@ -284,7 +303,7 @@ class Coordinator:
             serializer = self.source.split_serializer
             assigned = self._host.plan(task_id)
             splits = [(serializer.version, serializer.serialize(split)) for split in assigned]
-            keys = [OffsetManagerKey(split.source_partition) for split in assigned]
+            keys = [OffsetManagerKey(partition) for split in assigned for partition in split.source_partitions]
             events = self._host.plan_events(task_id)
             told = self._host.is_told_everything(task_id)
         return TaskPlan(
@@ -342,6 +361,8 @@ class Coordinator:
             wants=report.wants_splits and not asked,
             events=report.events,
         )
+        if self._giving_back is not None:
+            self._giving_back.take_in(report, self._batch)
 
     def _judge(self, report: TaskReport, stall: Stall) -> None:
         """Whether what a task reports ends the run: what another attempt may mend does so after a while, if ever."""

@@ -42,7 +42,8 @@ class EnumeratorHost:
     that it asks for runs on threads of its own.
 
     A reader that asks for a split and gets none is remembered, and asked for again when there may be one: after each
-    discovery, until it has got one or has been told that there are no more.
+    discovery, until it has got one or has been told that there are no more. A split that was given back is kept in
+    mind until it is assigned again: the run does not end without it.
     """
 
     connector: str
@@ -67,6 +68,7 @@ class EnumeratorHost:
     _reached: bool = attrs.field(default=False, init=False)
     _no_more: set[int] = attrs.field(factory=set, init=False)
     _owners: dict[str, int] = attrs.field(factory=dict, init=False)
+    _returned: dict[str, Split] = attrs.field(factory=dict, init=False)
     _answers: "queue.SimpleQueue[Callable[[], None]]" = attrs.field(factory=queue.SimpleQueue, init=False)
     _closed: threading.Event = attrs.field(factory=threading.Event, init=False)
     _enumerator: SplitEnumerator[Split] | None = attrs.field(default=None, init=False)
@@ -109,6 +111,7 @@ class EnumeratorHost:
             self._enumerator.handle_source_event(reader_id, event)
         if wants:
             self.ask(reader_id)
+        self._ask_for_idle(but_last=reader_id)
 
     def ask(self, reader_id: int) -> None:
         """A reader asks for work."""
@@ -134,6 +137,17 @@ class EnumeratorHost:
         if sent := self._sent.pop(reader_id, []):
             self.events[reader_id] = [*sent, *self.events.get(reader_id, [])]
 
+    def hand_back(self, reader_id: int, splits: Sequence[Split]) -> None:
+        """Let the enumerator assign these splits of the reader again, under a generation that is newer than theirs."""
+        if self._enumerator is None:
+            return
+        mine = self.assigned[reader_id]
+        for split in splits:
+            del mine[split.split_id], self._owners[split.split_id]
+            self._returned[split.split_id] = split
+        self._enumerator.add_splits_back(splits, reader_id)
+        self._ask_for_idle(but_last=reader_id)
+
     def note_through(self, reader_id: int) -> None:
         """The reader has nothing left of its plan, and its report is still to come."""
         self._through.add(reader_id)
@@ -148,7 +162,8 @@ class EnumeratorHost:
 
     def is_told_everything(self, reader_id: int) -> bool:
         """Whether the reader gets no more than its plan has."""
-        return reader_id in self._no_more and len(self.assigned.get(reader_id, {})) <= PLANNED_AT_ONCE
+        is_all = len(self.assigned.get(reader_id, {})) <= PLANNED_AT_ONCE and not self._returned
+        return is_all and reader_id in self._no_more
 
     @property
     def everybody_is_told(self) -> bool:
@@ -158,12 +173,13 @@ class EnumeratorHost:
     @property
     def is_drained(self) -> bool:
         """Whether nothing is left, and nothing more will come."""
-        return self.everybody_is_told and not any(self.assigned.values())
+        return self.everybody_is_told and not any(self.assigned.values()) and not self._returned
 
     @property
     def stalled(self) -> list[str]:
-        """What of discovery does not get on, in words."""
-        return [word for stall in list(self._stalls.values()) if (word := stall.word) is not None]
+        """What of discovery and assignment does not get on, in words."""
+        returned = [f"split {split_id}, which was given back, has no reader yet" for split_id in list(self._returned)]
+        return returned + [word for stall in list(self._stalls.values()) if (word := stall.word) is not None]
 
     @property
     def known(self) -> int:
@@ -195,6 +211,7 @@ class EnumeratorHost:
                 Where(stage=Stage.ASSIGN, connector=self.connector),
             )
         self._asking.pop(reader_id, None)
+        self._returned.pop(split.split_id, None)
         mine = self.assigned.setdefault(reader_id, {})
         if mine.get(split.split_id) != split:
             mine[split.split_id] = split
@@ -270,6 +287,12 @@ class EnumeratorHost:
     def _ask_again(self) -> None:
         for reader_id in list(self._asking):
             self.ask(reader_id)
+
+    def _ask_for_idle(self, *, but_last: int) -> None:
+        """While splits that were given back have no reader, ask for everyone who has nothing, in the end for one."""
+        for reader_id in sorted(range(self.tasks), key=lambda one: one == but_last):
+            if self._returned and not self.assigned.get(reader_id):
+                self.ask(reader_id)
 
     def _repeat(
         self, work: Callable[[], T], handle: Callable[[T], None], after_s: float, every_s: float | None

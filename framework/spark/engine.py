@@ -16,7 +16,7 @@ from pyspark.sql.streaming import StreamingQuery
 from headrace.framework.backoff import LONGEST_S
 from headrace.framework.driver.coordinator import Coordinator
 from headrace.framework.errors import SourceError, Where
-from headrace.framework.spark.failure import reason_of, unusable_python
+from headrace.framework.spark.failure import lost_task, reason_of, unusable_python
 from headrace.framework.spark.shipping import pickled_source, ship_package
 from headrace.framework.spark.tasks import run_tasks
 from headrace.framework.worker.plan import TaskPlan, TaskReport
@@ -110,22 +110,23 @@ class SparkEngine:
             coordinator.wake.clear()
 
     def _run_batch(self, plans: Sequence[TaskPlan]) -> None:
+        shares = _dealt(plans, self.spark.sparkContext.defaultParallelism)
         group = f"headrace-{self.coordinator.config.name}-{plans[0].owner}"
         with ThreadPoolExecutor(1, "headrace-job") as pool:
-            job = pool.submit(self._run_job, plans, group)
+            job = pool.submit(self._run_job, shares, group)
             job.add_done_callback(lambda _: self.coordinator.wake.set())
             try:
                 self._watch(job, group)
             except BaseException:
                 self.spark.sparkContext.cancelJobGroup(group)
                 raise
-        self._take_in(job)
+        self._take_in(job, shares)
 
-    def _run_job(self, plans: Sequence[TaskPlan], group: str) -> list[TaskReport]:
+    def _run_job(self, shares: Sequence[Sequence[TaskPlan]], group: str) -> list[TaskReport]:
         context, source = self.spark.sparkContext, self._source
-        context.setJobGroup(group, f"headrace: {len(plans)} source tasks", interruptOnCancel=True)
-        groups, tasks = _dealt(plans, context.defaultParallelism), len(plans)
-        work = context.parallelize(groups, len(groups)).mapPartitions(lambda part: run_tasks(part, source, tasks))
+        tasks = sum(len(share) for share in shares)
+        context.setJobGroup(group, f"headrace: {tasks} source tasks", interruptOnCancel=True)
+        work = context.parallelize(shares, len(shares)).mapPartitions(lambda part: run_tasks(part, source, tasks))
         return work.collect()
 
     def _watch(self, job: "Future[list[TaskReport]]", group: str) -> None:
@@ -148,7 +149,7 @@ class SparkEngine:
             self.coordinator.wake.wait(LOOK_UP_EVERY_S)
             self.coordinator.wake.clear()
 
-    def _take_in(self, job: "Future[list[TaskReport]]") -> None:
+    def _take_in(self, job: "Future[list[TaskReport]]", shares: Sequence[Sequence[TaskPlan]]) -> None:
         failure = job.exception()
         if failure is None:
             self._failed_batches = 0
@@ -156,6 +157,7 @@ class SparkEngine:
             return
         self._failed_batches += 1
         log.warning("%s: Spark failed a micro-batch: %s", self.coordinator.config.name, reason_of(failure))
+        self._note_lost(failure, shares)
         self.coordinator.take_in([])
         unusable = unusable_python(failure, self.spark.sparkContext.pythonExec)
         if unusable is not None:
@@ -170,6 +172,18 @@ class SparkEngine:
             )
             error.__cause__ = failure
             self.coordinator.error = error
+
+    def _note_lost(self, failure: BaseException, shares: Sequence[Sequence[TaskPlan]]) -> None:
+        """Who is lost is whom Spark has tried often enough: the others of the job were only cut off with it."""
+        number = lost_task(failure)
+        if number is None or number >= len(shares):
+            return
+        error = SourceError(
+            f"Spark has given up the task that read them: {reason_of(failure)}",
+            Where(connector=self.coordinator.config.name),
+        )
+        error.__cause__ = failure
+        self.coordinator.note_lost({plan.task_id for plan in shares[number]}, error)
 
 
 def _dealt(plans: Sequence[TaskPlan], slots: int) -> list[list[TaskPlan]]:

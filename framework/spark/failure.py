@@ -8,10 +8,11 @@ from py4j.protocol import Py4JError
 
 from headrace.framework.errors import SetupError
 
-__all__ = ["reason_of", "unusable_python"]
+__all__ = ["lost_task", "reason_of", "unusable_python"]
 
 # The last line of a Python worker's traceback stands in front of the first line of Java's.
 PYTHON_ERROR = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*): (?P<said>.*)$")
+LOST_TASK = re.compile(r"\bTask (?P<number>\d+) in stage [\d.]+ failed \d+ times")
 OTHER_PYTHON = re.compile(
     r"PYTHON_VERSION_MISMATCH|No module named '(headrace|pyspark|attr|attrs|confluent_kafka|cloudpickle)\b"
     r"|Cannot run program \"[^\"]*python[^\"]*\""
@@ -22,6 +23,12 @@ def reason_of(failure: BaseException) -> str:
     """What failed the job: what a Python worker raised, if it was that, else the first line of what Spark says."""
     text = _text(failure)
     return next(reversed([*text.splitlines()[:1], *_raised(text)]), type(failure).__name__)
+
+
+def lost_task(failure: BaseException) -> int | None:
+    """The number of the Spark task whose attempts have all failed, if it was that what failed the job."""
+    named = LOST_TASK.search(_text(failure))
+    return None if named is None else int(named["number"])
 
 
 def unusable_python(failure: BaseException, python: str) -> SetupError | None:

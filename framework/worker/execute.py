@@ -79,7 +79,7 @@ def _reported(plan: TaskPlan, signals: TaskSignals) -> TaskReport:
 
 def _executed(plan: TaskPlan, signals: TaskSignals) -> TaskReport:
     source, config = make_source(plan.props)
-    task = _as_task(source, plan)
+    task = _as_task(source, plan, signals)
     report = task_runner(task, plan, writer=make_sink(config).writer(plan), signals=signals, config=config).run()
     if isinstance(task, SplitSourceTask):
         task.tell(report)
@@ -108,7 +108,7 @@ def task_runner(
     )
 
 
-def _as_task(source: Source, plan: TaskPlan) -> AbstractSourceTask:
+def _as_task(source: Source, plan: TaskPlan, signals: TaskSignals) -> AbstractSourceTask:
     if isinstance(source, AbstractSourceTask):
         return source
     splits: list[Split] = [source.split_serializer.deserialize(version, data) for version, data in plan.splits]
@@ -117,6 +117,7 @@ def _as_task(source: Source, plan: TaskPlan) -> AbstractSourceTask:
         {split.split_id: split for split in splits},
         no_more_splits=plan.no_more_splits,
         events=plan.events,
+        leave=signals.ask_leave,
     )
 
 

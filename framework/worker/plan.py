@@ -59,7 +59,7 @@ class Ended(enum.StrEnum):
     """The iterator ended: nothing more for now."""
 
     TIME = "time"
-    """The micro-batch has lasted long enough, or the driver has work for another task."""
+    """The micro-batch has lasted long enough, the driver has work for another task, or splits are given back."""
 
     RULE_MET = "rule met"
     """The run's stop rule is met, by what this task has read."""
@@ -93,6 +93,7 @@ class TaskReport:
     transactions: int = 0
     retries: int = 0
     finished_splits: list[str] = attrs.field(factory=list)
+    given_back: list[str] = attrs.field(factory=list)
     wants_splits: bool = False
     events: list[Mapping[str, Any]] = attrs.field(factory=list)
     warnings: list[str] = attrs.field(factory=list)

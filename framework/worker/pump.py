@@ -103,4 +103,5 @@ class Pump:
 
     def _is_to_end(self) -> bool:
         ends = self.signals.end_asked or self.has_enough
-        return self.signals.stop_asked or (ends and self.transaction.is_at_boundary)
+        at_once = self.signals.stop_asked or self.signals.leave_asked
+        return at_once or (ends and self.transaction.is_at_boundary)

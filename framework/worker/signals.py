@@ -16,6 +16,7 @@ class TaskSignals:
     _stop: bool = attrs.field(default=False, init=False)
     _stopped_at: float | None = attrs.field(default=None, init=False)
     _end: bool = attrs.field(default=False, init=False)
+    _leave: bool = attrs.field(default=False, init=False)
     _pumped: bool = attrs.field(default=False, init=False)
     _news: bool = attrs.field(default=False, init=False)
 
@@ -35,6 +36,11 @@ class TaskSignals:
         return self._end or self._stop
 
     @property
+    def leave_asked(self) -> bool:
+        """Whether the task is to end where it stands."""
+        return self._leave
+
+    @property
     def pump_ended(self) -> bool:
         """Whether the pump has nothing more to do."""
         return self._pumped
@@ -51,6 +57,13 @@ class TaskSignals:
         with self._changed:
             self._end = True
             self._changed.notify_all()
+
+    def ask_leave(self) -> None:
+        """The task itself is to take nothing more: what is at a boundary is committed, the rest is read again.
+
+        Called by the task, on the pump's own thread: nobody else has to be woken.
+        """
+        self._leave = True
 
     def note_pump_ended(self) -> None:
         """The pump is done."""

@@ -1,6 +1,6 @@
 """Readers of splits, as a task like any other."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -24,6 +24,7 @@ class ReaderContext:
     wants_splits: bool = False
     events: list[Mapping[str, Any]] = attrs.field(factory=list)
     read_to_the_end: list[str] = attrs.field(factory=list)
+    given_back: dict[str, None] = attrs.field(factory=dict)
     is_rule_met: bool = False
 
     def send_split_request(self) -> None:
@@ -38,6 +39,10 @@ class ReaderContext:
         """Counts from the next commit on."""
         self.read_to_the_end.append(split_id)
 
+    def give_back(self, split_ids: Sequence[str]) -> None:
+        """Nothing more is asked of the reader: the driver moves splits between micro-batches."""
+        self.given_back.update(dict.fromkeys(split_ids))
+
     def rule_met(self) -> None:
         """Nothing more is asked of the reader: the run ends with what it has given by then."""
         self.is_rule_met = True
@@ -47,7 +52,8 @@ class SplitSourceTask(AbstractSourceTask):
     """Makes any `SplitSource` an `AbstractSourceTask`: a reader that is given its splits and polled.
 
     `finished` are the splits whose last record is committed. Each call of `get_iterator` makes a new reader on the
-    splits that are not finished, so what was aborted is read again.
+    splits that are not finished, so what was aborted is read again. Once a reader has given splits back, `leave` is
+    called: the task's part in the micro-batch is to end where it stands.
     """
 
     def __init__(
@@ -57,13 +63,16 @@ class SplitSourceTask(AbstractSourceTask):
         *,
         no_more_splits: bool = False,
         events: Sequence[Mapping[str, Any]] = (),
+        leave: Callable[[], None] = lambda: None,
     ) -> None:
         """Take the configured source, and the splits and events that the plan has for it."""
         self.source = source
         self.splits = dict(splits)
         self.no_more_splits = no_more_splits
         self.events = events
+        self.leave = leave
         self.finished: dict[str, None] = {}
+        self.given_back: dict[str, None] = {}
         self._ended: list[str] = []
         self.reader: SourceReader[Split] | None = None
         self.reader_context: ReaderContext | None = None
@@ -77,8 +86,9 @@ class SplitSourceTask(AbstractSourceTask):
         self._close_reader()
         self._ended = []
         self._pass_over_rolled_up()
-        unfinished = [split for split_id, split in self.splits.items() if split_id not in self.finished]
-        context = self.reader_context = ReaderContext(self.context)
+        done = self.finished.keys() | self.given_back.keys()
+        unfinished = [split for split_id, split in self.splits.items() if split_id not in done]
+        context = self.reader_context = ReaderContext(self.context, given_back=self.given_back)
         reader = self.reader = self.source.create_reader(context)
         reader.start()
         reader.add_splits(unfinished)
@@ -86,7 +96,7 @@ class SplitSourceTask(AbstractSourceTask):
             reader.notify_no_more_splits()
         for event in self.events:
             reader.handle_source_event(event)
-        while True:
+        while not self.given_back:
             items = reader.poll()
             ended, context.read_to_the_end = context.read_to_the_end, []
             yield from items
@@ -94,15 +104,19 @@ class SplitSourceTask(AbstractSourceTask):
             self._ended += ended
             if context.is_rule_met:
                 return
-            if not items:
+            if not items and not self.given_back:
                 if not reader.snapshot():
                     return
                 yield None
+        self.leave()
+        yield None
 
     @override
     def committed(self) -> None:
         self.finished.update(dict.fromkeys(self._ended))
         self._ended = []
+        if (reader := self.reader) is not None:
+            reader.committed()
 
     @override
     def close_resources(self) -> None:
@@ -111,6 +125,7 @@ class SplitSourceTask(AbstractSourceTask):
     def tell(self, report: TaskReport) -> None:
         """Put into the report what the reader has to say to the enumerator."""
         report.finished_splits = list(self.finished)
+        report.given_back = [split_id for split_id in self.given_back if split_id not in self.finished]
         if self.reader_context is not None:
             if self.reader_context.is_rule_met and report.error is None:
                 report.ended = Ended.RULE_MET

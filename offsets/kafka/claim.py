@@ -37,7 +37,7 @@ EMPTY: Mapping[OffsetManagerKey, str] = MappingProxyType({})
 
 @attrs.define
 class Claim:
-    """A run's hold on its connector; in the driver, one per run and one per re-assignment of splits.
+    """A run's hold on its connector: one per run, in the driver, and renewed for every re-assignment of splits.
 
     The order of `take` is what makes it safe: the record of the claim is on the topic before anybody is fenced, so a
     producer that inits after the fencing reads it and stops; and it names every id that may be alive, so a crash at
@@ -84,18 +84,35 @@ class Claim:
             prefixes=list(dict.fromkeys([self.settings.id_prefix, *before.prefixes])),
         )
         self._write_generation(self.generation)
-        self._fence_tasks(self.generation)
-        self.log.read_to_high_watermark()
-        self.refuse_taken_over()
-        self._fence_late_rivals(before)
+        self._fence_all_others(before)
         self.generation = attrs.evolve(self.generation, tasks=tasks, prefixes=[self.settings.id_prefix])
         self._write_generation(self.generation)
         self.log.read_to_high_watermark()
 
+    def renew(self) -> None:
+        """Take a further generation for this same run: between micro-batches, before splits go to other tasks.
+
+        Then every attempt of an earlier micro-batch is fenced, or finds the newer generation and stops, and the view
+        has all that they have committed; it is read on, not anew. Plans have to be made afterwards. Raises
+        `TakenOverError` if another run has come.
+        """
+        before = self.generation
+        wanted = attrs.evolve(before, generation=before.generation + 1)
+        self._write_generation(wanted)
+        self.generation = wanted
+        self._fence_all_others(before)
+
+    def _fence_all_others(self, before: Generation) -> None:
+        """Once the record is written: end whoever may still write, and see that the record is still ours."""
+        self._fence_tasks(self.generation)
+        self.log.read_to_high_watermark()
+        self.refuse_taken_over()
+        self._fence_late_rivals(before)
+
     def refuse_taken_over(self) -> None:
         """Raise `TakenOverError` if the topic, as read so far, belongs to another run."""
         found = self.view.generation
-        if not found.is_same_run(self.generation):
+        if found.owner != self.generation.owner:
             raise TakenOverError(
                 f"connector {self.settings.connector} was taken over: generation {found.generation} of another run "
                 f"is on the topic, this run has {self.generation.generation}; this one stops"
@@ -185,7 +202,7 @@ class Claim:
                 self._commit_once(wanted, topic)
             except RetriableError:
                 # The broker forgets a producer that was idle for days, and a driver has little to write.
-                self._renew()
+                self._begin_anew()
                 self._commit_once(wanted, topic)
         except FencedError as error:
             raise TakenOverError(
@@ -203,7 +220,7 @@ class Claim:
             self._driver.abort()
             raise
 
-    def _renew(self) -> None:
+    def _begin_anew(self) -> None:
         """A new producer for the driver; it looks whose turn it is before it writes, as every attempt does."""
         patience = self._driver.patience
         self._driver.close()

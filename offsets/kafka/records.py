@@ -104,7 +104,7 @@ class Generation:
         return cls(**known, others={name: value for name, value in found.items() if name not in known})
 
     def is_same_run(self, other: "Generation") -> bool:
-        """Whether both are of one run."""
+        """Whether both are of one run, and of one of its claims: it makes another one to move splits."""
         return (self.generation, self.owner) == (other.generation, other.owner)
 
 

@@ -28,6 +28,7 @@ SIZE = "size"
 LAST_MODIFIED = "lastModified"
 BYTE_OFFSET = "byteOffset"
 LINE = "line"
+INSIDE = "inside"
 
 OVERWRITTEN = "it was overwritten after it had been read (s3.overwrite.policy)"
 """Why an object is left out by `Action.IGNORE`, in the listing and in the reading of it."""
@@ -100,7 +101,12 @@ class S3OffsetEntry(OffsetManagerEntry):
 
     def position(self) -> Position:
         """Where reading goes on."""
-        return Position(records=self.record_count, byte=self.get_int(BYTE_OFFSET) or 0, line=self.get_int(LINE) or 0)
+        return Position(
+            records=self.record_count,
+            byte=self.get_int(BYTE_OFFSET) or 0,
+            line=self.get_int(LINE) or 0,
+            inside=self.get_int(INSIDE) or 0,
+        )
 
     def advanced(self, position: Position) -> Self:
         """An entry of the same object that says to go on at `position`."""
@@ -124,7 +130,7 @@ class S3OffsetEntry(OffsetManagerEntry):
         return all(mine is None or mine == theirs for mine, theirs in known)
 
 
-_PLACE = frozenset({RECORD_COUNT, BYTE_OFFSET, LINE, COMPLETE})
+_PLACE = frozenset({RECORD_COUNT, BYTE_OFFSET, LINE, INSIDE, COMPLETE})
 
 
 def finished_version(offset: Mapping[str, Any]) -> str | None:
@@ -136,7 +142,7 @@ def finished_version(offset: Mapping[str, Any]) -> str | None:
 
 
 def _place(position: Position) -> Mapping[str, int]:
-    known = {BYTE_OFFSET: position.byte, LINE: position.line}
+    known = {BYTE_OFFSET: position.byte, LINE: position.line, INSIDE: position.inside}
     return {name: value for name, value in known.items() if value}
 
 

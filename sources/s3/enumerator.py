@@ -1,5 +1,6 @@
 """Lists the bucket, once for all tasks, and gives every object that is to be read to one of them."""
 
+import sys
 import threading
 import time
 from bisect import bisect_left
@@ -29,6 +30,9 @@ __all__ = ["S3Enumerator"]
 
 ENOUGH = 100_000
 """With so many objects still to be read, finding more can wait: what is found lies in memory."""
+
+OVERLOADED = sys.maxsize
+"""More than there can be to read."""
 
 WATERMARK = "watermark"
 SCOPE = "scope"
@@ -73,6 +77,10 @@ class S3Enumerator(SplitEnumerator[S3Split]):
     @override
     def start(self) -> None:
         self.context.call_async(self._sweep.part, self._take_in)
+
+    @override
+    def add_splits_back(self, splits: Sequence[S3Split], reader_id: int) -> None:
+        self._assign([split.object for split in splits], without=reader_id)
 
     @override
     def snapshot_state(self) -> Mapping[str, Any]:
@@ -175,17 +183,19 @@ class S3Enumerator(SplitEnumerator[S3Split]):
             self._told.add(version)
             self.context.note_skipped(f"{found.uri} is left out: {why}", warn=warn)
 
-    def _assign(self, objects: Sequence[S3Object]) -> None:
-        for found, task in zip(objects, self._shared_out(objects), strict=True):
+    def _assign(self, objects: Sequence[S3Object], *, without: int | None = None) -> None:
+        for found, task in zip(objects, self._shared_out(objects, without), strict=True):
             self.context.assign_split(S3Split(found), task)
 
-    def _shared_out(self, objects: Sequence[S3Object]) -> list[int]:
+    def _shared_out(self, objects: Sequence[S3Object], without: int | None = None) -> list[int]:
+        """The task of each, by the strategy; the one that balances avoids the task `without` if there are others."""
         tasks = self.context.current_parallelism()
         wanted = [StorageObject(found.key, found.size) for found in objects]
         if isinstance(self._strategy, BalancedDistribution):
             owners = {found.key: self.context.owner(found.uri) for found in objects}
             given = {name: owner for name, owner in owners.items() if owner is not None}
-            plan = self._strategy.plan(wanted, tasks, given=given, loads=self.context.loads())
+            loads = [OVERLOADED if task == without else load for task, load in enumerate(self.context.loads())]
+            plan = self._strategy.plan(wanted, tasks, given=given, loads=loads)
             return [plan[one.name] for one in wanted]
         return [self._strategy.task_for(one, tasks) for one in wanted]
 

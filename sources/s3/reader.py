@@ -29,15 +29,19 @@ from headrace.sources.s3.entry import OVERWRITTEN, Action, OverwritePolicy, S3Of
 from headrace.sources.s3.interrupt import Interrupter
 from headrace.sources.s3.listing import find_object
 from headrace.sources.s3.objects import S3Object
+from headrace.sources.s3.seekable import SeekableObject
 from headrace.sources.s3.splits import S3Split
 from headrace.sources.s3.stream import ObjectStream
 from headrace.transformers.base import Position, Transformer, ValueBatch
 from headrace.transformers.bytes import CHUNK_BYTES
-from headrace.transformers.compression import NONE, leave_out, open_decompressed
+from headrace.transformers.compression import AUTO, NONE, leave_out, open_decompressed
 
 __all__ = ["S3Reader"]
 
 log = logging.getLogger(__name__)
+
+_MARK_BYTES = 16
+_HEAD_BYTES = 64 * 1024
 
 
 @attrs.define
@@ -53,7 +57,7 @@ class S3Reader(SourceReader[S3Split]):
     config: S3Config
     _splits: deque[S3Split] = attrs.field(factory=deque, init=False)
     _current: Iterator[Yielded] | None = attrs.field(default=None, init=False)
-    _stream: ObjectStream | None = attrs.field(default=None, init=False)
+    _stream: SeekableObject | None = attrs.field(default=None, init=False)
     _client: S3Client = attrs.field(init=False)
     _clients: ClientPlace = attrs.field(init=False)
     _is_sound: bool = attrs.field(default=True, init=False)
@@ -159,26 +163,32 @@ class S3Reader(SourceReader[S3Split]):
         yield self._end_of(found, entry.advanced(end).finished(), parts)
 
     def _batches(self, found: S3Object, start: Position) -> Iterator[ValueBatch]:
-        kind = NONE if self._transformer.handles_compression else self.config.file_compression_type
-        resumes = self._transformer.resumes_at_byte and start.byte > 0
-        if kind != NONE:
-            opened = open_decompressed(self._open(found, 0), found.key, kind)
-            if opened.kind != NONE or not resumes:
-                if resumes:
-                    leave_out(opened, start.byte)
-                return self._transformer.batches(opened, start)
-            self._close_stream()
-        return self._transformer.batches(self._open(found, start.byte if resumes else 0), start)
+        transformer = self._transformer
+        stream = self._open(found)
+        kind = NONE if transformer.handles_compression else self.config.file_compression_type
+        if start.byte and kind in {AUTO, NONE}:  # what comes first is only needed to find one's way
+            stream.go_to(0, wanted=_MARK_BYTES if transformer.resumes_at_byte else _HEAD_BYTES)
+        opened = open_decompressed(stream, found.key, kind, max_ratio=self.config.max_decompression_ratio)
+        if opened.kind != NONE:
+            stream.read_to_the_end()
+        if transformer.resumes_at_byte:
+            leave_out(opened, start.byte)
+        return transformer.batches(opened, start)
 
-    def _open(self, found: S3Object, start: int) -> ObjectStream:
+    def _open(self, found: S3Object) -> SeekableObject:
         task = self.context.task
-        self._stream = ObjectStream(
-            client=self._client,
-            object=found,
-            attempts=self.config.attempts(task.stopping, count=task.metrics.count),
-            interrupter=self._interrupter,
-            start=start,
-            count=task.metrics.count,
+        attempts = self.config.attempts(task.stopping, count=task.metrics.count)
+        self._stream = SeekableObject(
+            lambda start, end: ObjectStream(
+                client=self._client,
+                object=found,
+                attempts=attempts,
+                interrupter=self._interrupter,
+                start=start,
+                end=end,
+                count=task.metrics.count,
+            ),
+            found.size,
         )
         return self._stream
 

@@ -25,7 +25,7 @@ CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 
 @attrs.define(kw_only=True)
 class ObjectStream:
-    """A `ByteStream` of one version of one object, from byte `start` to its end.
+    """A `ByteStream` of one version of one object, from byte `start` to its end, or to `end`.
 
     One GET, which reads as fast as `read` is called and holds no more than what that asks for. A connection that
     breaks, or ends before the object does, is opened anew at the byte where it broke, by the rules of `attempts`;
@@ -44,6 +44,7 @@ class ObjectStream:
     attempts: Attempts
     interrupter: Interrupter | None = None
     start: int = 0
+    end: int | None = None
     count: Count = count_nothing
     position: int = attrs.field(init=False)
     """The byte of the object that the next `read` begins with."""
@@ -52,10 +53,12 @@ class ObjectStream:
     """How many bytes have been received, those that were received again included."""
 
     _body: AnswerBody | None = attrs.field(default=None, init=False)
+    _end: int = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         """Refuse a start that the object cannot have; nothing is asked of the server yet."""
         self.position = self.start
+        self._end = self.object.size if self.end is None else min(self.end, self.object.size)
         if not 0 <= self.start <= self.object.size:
             raise SourceError(
                 f"the stored position lies outside the object, which has {self.object.size} bytes: reset its offset",
@@ -68,8 +71,8 @@ class ObjectStream:
         return Where(stage=Stage.READ, object=self.object.uri, position=f"byte {self.position}")
 
     def read(self, size: int, /) -> bytes:
-        """At most `size` bytes (and at most a megabyte); none at the object's end, and only there."""
-        wanted = min(size, LARGEST_READ, self.object.size - self.position)
+        """At most `size` bytes (and at most a megabyte); none at the end, and only there."""
+        wanted = min(size, LARGEST_READ, self._end - self.position)
         pieces: list[bytes] = []
         while wanted > 0 and not pieces:
             try:
@@ -140,7 +143,9 @@ class ObjectStream:
         request: dict[str, Any] = {"Bucket": self.object.bucket, "Key": self.object.key}
         if self.object.if_match is not None:
             request["IfMatch"] = self.object.if_match
-        if self.position:
+        if self._end < self.object.size:
+            request["Range"] = f"bytes={self.position}-{self._end - 1}"
+        elif self.position:
             request["Range"] = f"bytes={self.position}-"
         return request
 
@@ -173,7 +178,7 @@ class ObjectStream:
         self._fetched(count)
         self.position += count
         self.attempts.progressed()
-        if self.position == self.object.size and (body := self._take_body()) is not None:
+        if self.position == self._end and (body := self._take_body()) is not None:
             body.finish()
 
     def _fetched(self, count: int) -> None:

@@ -14,7 +14,7 @@ from headrace.framework.compat import override
 from headrace.framework.config import SourceCommonConfig
 from headrace.framework.driver import stall
 from headrace.framework.driver.coordinator import Coordinator
-from headrace.framework.errors import RetriableError
+from headrace.framework.errors import RetriableError, SourceError
 from headrace.framework.record import SourceRecord
 from headrace.framework.spark import engine
 from headrace.framework.splits import Boundedness, SourceReader, Split, SplitEnumerator, SplitSerializer, SplitSource
@@ -530,6 +530,66 @@ class TestReports:
         assert (summary.state, summary.records, summary.transactions, summary.error) == ("COMPLETED", 7, 2, None)
         assert "could not be checked" in summary.warnings[0]
         assert "the ends cannot be had from Kafka" in summary.warnings[0]
+
+
+class TestLosses:
+    """Readers that are lost, as an engine or their own reports say it."""
+
+    @pytest.fixture
+    def driver(self, connector):
+        """The driver of two readers with a piece each, in the middle of a batch."""
+        place = Place({"a": [], "b": []})
+        driver = connector.coordinator(source_of(OnRequestSource, place), tasks__max="2")
+        while len(driver.tick()) < 2:
+            driver.take_in([])
+            driver.wake.wait(driver.pause_s())
+            driver.wake.clear()
+        yield driver
+        driver.finish()
+
+    def test_what_a_lost_reader_had_is_planned_for_another_under_a_new_claim(self, driver):
+        """The plans after a loss are of a newer generation, of the same run, and have the piece with the other one."""
+        before = driver.claim.generation
+        driver.note_lost({0}, SourceError("its worker dies"))
+        driver.take_in([])
+
+        (plan,) = driver.tick()
+
+        assert [json.loads(data)[0] for _, data in plan.splits] == ["b", "a"]
+        assert (plan.task_id, plan.owner, plan.generation) == (1, before.owner, before.generation + 1)
+
+    def test_where_all_are_lost_nothing_moves(self, driver):
+        """A micro-batch in which no reader is left is planned again as it was, in the same generation."""
+        before = driver.claim.generation
+        driver.note_lost({0, 1}, SourceError("the worker of both dies"))
+        driver.take_in([])
+
+        plans = driver.tick()
+
+        assert [[json.loads(data)[0] for _, data in plan.splits] for plan in plans] == [["a"], ["b"]]
+        assert driver.claim.generation == before
+
+    def generations(self, driver, sibling):
+        """Has task 0 fail as a whole, four times in a row, beside this report; the generations of the next plans."""
+        found = []
+        for _ in range(4):
+            failed = TaskReport(task_id=0, ended=Ended.FAILED, error=RetriableError("its own fault"))
+            driver.take_in([failed, sibling])
+            while not (plans := driver.tick()):
+                driver.wake.wait(driver.pause_s())
+                driver.wake.clear()
+            found.append(plans[0].generation)
+        return found
+
+    def test_a_reader_that_fails_alone_is_lost(self, driver):
+        """A task that fails three times in a row while the other gets on is lost, and is so once."""
+        sibling = TaskReport(task_id=1, ended=Ended.TIME)
+        assert self.generations(driver, sibling) == [1, 1, 2, 2]
+
+    def test_readers_that_fail_together_are_not_lost(self, driver):
+        """Where nobody gets on it is no reader's fault, and nothing moves."""
+        sibling = TaskReport(task_id=1, ended=Ended.FAILED, error=RetriableError("away"))
+        assert self.generations(driver, sibling) == [1, 1, 1, 1]
 
 
 class Session:

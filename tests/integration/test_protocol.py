@@ -7,10 +7,12 @@ import attrs
 import pytest
 from confluent_kafka import Producer
 
-from headrace.framework.errors import FencedError, NotCompactedError, TakenOverError
+from headrace.framework.errors import FencedError, NotCompactedError, RetriableError, TakenOverError
 from headrace.framework.worker.plan import OffsetsSnapshot
+from headrace.offsets.kafka import claim as claims
 from headrace.offsets.kafka.claim import Claim
 from headrace.offsets.kafka.log import OffsetsLog
+from headrace.offsets.kafka.producer import TransactionalProducer
 from headrace.offsets.kafka.records import generation_key
 from headrace.offsets.kafka.settings import KafkaSettings
 from headrace.offsets.kafka.topic import ensure_offsets_topic
@@ -285,7 +287,7 @@ class TestClaims:
         highest.open()
         highest.write(topic_of(settings), None, [b"late"])
         with monkeypatch.context() as patch:
-            patch.setattr("headrace.offsets.kafka.claim._fence", dies)
+            patch.setattr(claims, "_fence", dies)
             with pytest.raises(KeyboardInterrupt):
                 claim_of(settings, tasks=1)
         left = fresh_view(settings).generation
@@ -353,6 +355,46 @@ class TestClaims:
         assert b'"colour":"blue"' in fresh_view(settings).beside[generation_key(settings.connector)]
         claim.close()
 
+    def test_a_number_alone_is_no_claim(self, settings):
+        """An attempt of a run that has the same generation number, and another owner, stops before it produces."""
+        claim = claim_of(settings)
+        twin = TransactionalKafkaWriter(
+            settings=settings,
+            task_id=0,
+            generation=attrs.evolve(claim.generation, owner="another run"),
+            partitions=PARTITIONS,
+            snapshot=OffsetsSnapshot(),
+        )
+
+        with pytest.raises(TakenOverError):
+            twin.open()
+
+        twin.close()
+        claim.close()
+
+    def test_a_claim_that_is_overtaken_before_its_fencing_stops(self, settings, monkeypatch):
+        """A rival claims between our claim and our fencing: ours fails, and the rival's attempts go on."""
+        rivals, fence = [], claims._fence
+
+        def overtaken(*arguments):
+            monkeypatch.setattr(claims, "_fence", fence)
+            rivals.append(claim_of(settings))
+            fence(*arguments)
+
+        monkeypatch.setattr(claims, "_fence", overtaken)
+        with pytest.raises(TakenOverError, match="generation 2 of another run"):
+            claim_of(settings)
+        (rival,) = rivals
+        writer = writer_of(settings, rival)
+        writer.open()
+        writer.write(topic_of(settings), None, [b"kept"])
+        writer.commit({key("o"): {"recordCount": 1}}, {})
+
+        assert committed_values(settings) == [b"kept"]
+        assert fresh_view(settings).generation == rival.generation
+        for one in (writer, rival):
+            one.close()
+
     def test_of_two_claims_at_once_one_owner_remains(self, settings):
         """However two drivers' claims interleave, exactly one of them owns the connector afterwards."""
         outcomes = []
@@ -374,6 +416,94 @@ class TestClaims:
         assert [one.generation.is_same_run(owner) for one in claims].count(True) == 1
         for one in claims:
             one.close()
+
+
+class TestRenewals:
+    """A run claims again, for itself, before splits go to other tasks."""
+
+    def test_an_attempt_that_was_running_is_fenced(self, settings):
+        """A writer of the generation before cannot commit what it has open, and says that it was taken over."""
+        claim = claim_of(settings)
+        writer = writer_of(settings, claim, task_id=1)
+        writer.open()
+        writer.write(topic_of(settings), None, [b"late"])
+        claim.renew()
+
+        with pytest.raises(TakenOverError, match="generation 2") as caught:
+            writer.commit({key("o"): {"recordCount": 1}}, {})
+
+        assert not isinstance(caught.value, FencedError)
+        assert committed_values(settings) == []
+        for one in (writer, claim):
+            one.close()
+
+    def test_an_attempt_that_inits_afterwards_stops_before_it_produces(self, settings):
+        """A late attempt at a plan of the generation before sees the newer one and stops; one at a new plan goes on."""
+        claim = claim_of(settings)
+        late = writer_of(settings, claim)
+        claim.renew()
+        now = writer_of(settings, claim)
+
+        with pytest.raises(TakenOverError, match="generation 2"):
+            late.open()
+        now.open()
+        now.write(topic_of(settings), None, [b"now"])
+        now.commit({key("o"): {"recordCount": 1}}, {})
+
+        assert committed_values(settings) == [b"now"]
+        for one in (late, now, claim):
+            one.close()
+
+    def test_what_was_committed_before_is_in_the_view(self, settings):
+        """The view is read on, not anew: it has what it had, and all that the fenced attempts have committed."""
+        claim = claim_of(settings)
+        claim.view.take_raw(b'["%s",{"had":1}]' % settings.connector.encode(), b"{}")
+        writer = writer_of(settings, claim)
+        writer.open()
+        writer.commit({key("o"): {"recordCount": 7}}, {"records": 7})
+
+        claim.renew()
+
+        had = OffsetManagerKey({"had": 1})
+        assert claim.view.get([key("o"), had]) == {key("o"): {"recordCount": 7}, had: {}}
+        assert claim.view.counters(0).records == 7
+        assert (claim.generation.generation, claim.generation.tasks) == (2, 2)
+        assert fresh_view(settings).generation == claim.generation
+        claim.follow()
+        for one in (writer, claim):
+            one.close()
+
+    def test_a_run_that_was_taken_over_claims_nothing(self, settings):
+        """After another run's claim there is nothing to renew: the older one says so, and leaves the record alone."""
+        first = claim_of(settings)
+        second = claim_of(settings)
+
+        with pytest.raises(TakenOverError):
+            first.renew()
+
+        assert fresh_view(settings).generation == second.generation
+        for one in (first, second):
+            one.close()
+
+    @pytest.mark.parametrize("committed", [False, True], ids=["forgotten", "in-doubt"])
+    def test_a_commit_that_did_not_answer_is_made_again(self, settings, monkeypatch, committed):
+        """Whether the record was written nobody knows: a new producer writes it, and does not take it for a rival's."""
+        claim = claim_of(settings)
+        failures = [RetriableError("no answer")]
+        commit = TransactionalProducer.commit
+
+        def unanswered(producer):
+            if committed or not failures:
+                commit(producer)
+            if failures:
+                raise failures.pop()
+
+        monkeypatch.setattr(TransactionalProducer, "commit", unanswered)
+        claim.renew()
+
+        assert fresh_view(settings).generation == claim.generation
+        assert (claim.generation.generation, failures) == (2, [])
+        claim.close()
 
 
 def dies(*_):

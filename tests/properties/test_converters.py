@@ -24,10 +24,10 @@ VALUES = st.recursive(
 def test_json_is_the_same_with_and_without_orjson(value):
     """The bytes on the topic do not depend on what is installed."""
     quick = to_json(value)
-    json_text._quick_dumps.cache_clear()
+    json_text.quick_dumps.cache_clear()
     with patch.dict(sys.modules, {"orjson": None}):
         plain = to_json(value)
-    json_text._quick_dumps.cache_clear()
+    json_text.quick_dumps.cache_clear()
 
     assert quick == plain
 

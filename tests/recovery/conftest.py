@@ -212,9 +212,10 @@ def job(s3_endpoint, kafka_bootstrap_servers, tmp_path):
         made.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def cluster():
-    with SparkCluster() as cluster:
+    """One for all: two hosts with two slots each, so that what a killed executor leaves is taken up at once."""
+    with SparkCluster(cores=2) as cluster:
         yield cluster
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import threading
 import zipfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,6 +50,17 @@ class NoteReader(Fault):
         for connection in psutil.net_connections("tcp4"):
             if connection.laddr.port == request.port and connection.pid is not None:
                 self.seen.add(connection.pid)
+
+
+@attrs.frozen
+class Together(Fault):
+    """Keep whoever asks for an object waiting until as many have asked as the barrier is for."""
+
+    barrier: threading.Barrier
+
+    @override
+    def before(self, request):
+        self.barrier.wait()
 
 
 class Noting:
@@ -129,7 +141,7 @@ def test_records_go_from_the_executors_to_kafka(job, spark, cluster):
 
     assert summary.error is None
     assert all(task.records for task in summary.tasks)
-    producers = {int(worker.rpartition(":")[2]) for worker in workers}
+    producers = {int(worker.split(":")[1]) for worker in workers}
     assert producers == readers
     assert len(producers) >= 2
     assert os.getpid() not in readers
@@ -137,13 +149,17 @@ def test_records_go_from_the_executors_to_kafka(job, spark, cluster):
     job.assert_each_line_once()
 
 
-def test_more_tasks_than_slots_are_named(job, spark, caplog):
-    """More source tasks than Spark slots share them; the warning has both numbers, in the log and in the summary."""
+def test_more_tasks_than_slots_share_them(job, spark, caplog):
+    """Five source tasks read at once in four processes; the warning has both numbers, in the log and in the summary."""
+    all_five = threading.Barrier(5, timeout=60)
     job.feed(10)
+    job.harness.faulty.script(*[Together(all_five)] * 5)
+    workers = set()
 
-    summary = Run(props=job.props(tasks__max="5"), bounded=True, engine=on_spark(spark)).go()
+    summary = Run(props=job.props(tasks__max="5"), bounded=True, engine=noting(on_spark(spark), workers)).go()
 
-    assert "5 source tasks share 2 Spark slots" in summary.warnings
-    assert "5 source tasks on 2 Spark slots" in caplog.text
-    assert len(summary.tasks) == 5
+    assert "5 source tasks share 4 Spark slots" in summary.warnings
+    assert "5 source tasks on 4 Spark slots" in caplog.text
+    assert [task.records for task in summary.tasks] == [20] * 5
+    assert (all_five.broken, len(workers)) == (False, 4)
     job.assert_each_line_once()

@@ -117,3 +117,19 @@ def test_memory_is_that_of_a_chunk():
 
     assert total == 100_000_000
     assert peak < 8_000_000
+
+
+def test_a_whole_object_has_a_largest_size():
+    """An object of more than max.record.bytes is no record: the error names both ways out, and it is not read whole."""
+    transformer = BytesTransformer()
+    transformer.configure({"max.record.bytes": "5"})
+    stream = ScriptedStream([b"abc", b"def", b"ghi"])
+
+    values, error = drained(transformer.batches(stream, Position()))
+
+    assert values == []
+    assert error.where.position == "record 1"
+    assert "max.record.bytes" in error.message
+    assert "transformer.max.buffer.size" in error.message
+    assert stream.read(9) == b"ghi"
+    assert drained(transformer.batches(io.BytesIO(b"abcde"), Position())) == ([b"abcde"], None)

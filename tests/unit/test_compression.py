@@ -14,10 +14,11 @@ import pytest
 
 from headrace.framework.errors import ConfigError, DataError, RetriableError
 from headrace.framework.stage import Stage
-from headrace.testing.streams import ScriptedStream, drained
+from headrace.testing.streams import ScriptedStream, SeekableBytes, drained
 from headrace.transformers.base import Position
 from headrace.transformers.compression import KINDS, check_kind, detect, open_decompressed
 from headrace.transformers.jsonl import JsonlTransformer
+from headrace.transformers.seeking import Cursor, SeekableStream
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -339,3 +340,35 @@ def _packed_zeros(form):
     if form == "snappy-xerial":
         return ScriptedStream([xerial(b""), *repeat(xerial(bytes(1_000_000), 32_768)[16:], 200)])
     return io.BytesIO(PACKED[form](bytes(200_000_000)))
+
+
+@pytest.mark.parametrize("kind", ["gzip", "bz2", "xz", "zstd"])
+def test_a_bomb_is_named_before_it_is_unpacked(kind):
+    """What unpacks to more than 64 MB, and to more than max_ratio times its size, is an error with the place in it."""
+    bomb = PACKED[kind](bytes(70_000_000))
+    cursor = Cursor(open_decompressed(io.BytesIO(bomb), f"x.{kind}", kind, max_ratio=10))
+
+    with pytest.raises(DataError, match=r"more than 10 times .* max\.decompression\.ratio") as raised:
+        cursor.exactly(70_000_000)
+
+    assert 60_000_000 < cursor.position <= 64 * 1024 * 1024
+    assert raised.value.where.position.startswith("byte 6")
+
+
+def test_what_is_not_compressed_can_be_gone_about_in():
+    """A plain object stays a stream that goes anywhere; a compressed one goes forward only."""
+    plain = open_decompressed(SeekableBytes(b"0123456789"), "x", skip=4)
+    assert isinstance(plain, SeekableStream)
+    assert (plain.size, plain.read(2)) == (10, b"45")
+    plain.go_to(1, wanted=3)
+    assert plain.read(99) == b"123"
+
+    packed = open_decompressed(SeekableBytes(PACKED["gzip"](b"0123456789")), "x.gz", skip=4)
+    assert not isinstance(packed, SeekableStream)
+    cursor = Cursor(packed)
+    cursor.go_to(3)
+    assert (cursor.read(1), cursor.position) == (b"7", 4)
+    with pytest.raises(ValueError, match="does not go back to 1"):
+        cursor.go_to(1)
+    with pytest.raises(DataError, match="ends before byte 9"):
+        cursor.go_to(9)

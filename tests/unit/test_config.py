@@ -58,6 +58,8 @@ def test_defaults():
         "rollup_min_entries": 100_000,
         "input_format": "bytes",
         "file_compression_type": "auto",
+        "max_record_bytes": 67108864,
+        "max_decompression_ratio": 1000,
         "transformer_max_buffer_size": 0,
         "file_name_template": ".*",
         "distribution_type": "balanced",
@@ -149,8 +151,7 @@ class TestKnownKeys:
             ("value.converter", "avro"),
             ("value.converter", "io.confluent.connect.avro.AvroConverter"),
             ("key.converter", "Protobuf"),
-            ("input.format", "parquet"),
-            ("connector.class", "redis"),
+            ("connector.class", "nats"),
             ("sink", "nats"),
             ("sink.nats.servers", "x"),
             ("split.size.bytes", "1000"),
@@ -305,3 +306,33 @@ def test_the_words_are_the_registry_s(key, kind):
     [declared] = [declared for declared in SourceCommonConfig.options() if declared.key == key]
     built_in = {plugin.name for plugin in plugins(kind) if plugin.distribution == "headrace"}
     assert set(declared.parser.words) == built_in
+
+
+class TestFormats:
+    """The keys of formats."""
+
+    def test_keys_of_the_format_pass(self):
+        """The keys of the format that is named are known, for sources with and without keys of their own."""
+        for kind in (SourceCommonConfig, NumbersConfig):
+            config = kind.from_props({**LEAST, "input.format": "csv", "csv.delimiter": ";"})
+            assert config.warnings() == []
+
+    def test_keys_of_another_format_have_no_effect(self):
+        """A key of a format that is not named is no fault, and a warning says that it has no effect."""
+        config = NumbersConfig.from_props({**LEAST, "input.format": "jsonl", "csv.delimiter": ";"})
+        assert config.warnings() == ["csv.delimiter has no effect: it is for another input.format"]
+
+    def test_a_slip_in_a_formats_key(self):
+        """A slip in a format's key is a fault with the key that was meant."""
+        assert faults({**LEAST, "input.format": "csv", "csv.delimeter": ";"})["csv.delimeter"][1] == "csv.delimiter"
+
+    def test_parquet_is_compressed_already(self):
+        """A compression of whole objects is refused with Parquet; where Kafka Connect ignores it, a warning says so."""
+        props = {"input.format": "parquet", "file.compression.type": "gzip"}
+        assert "compresses by itself" in faults({**LEAST, **props})["file.compression.type"][0]
+        assert "file.compression.type" not in faults({**props, "tasks.max": "0", "file.compression.type": "none"})
+
+        java = {**LEAST, **props, "connector.class": JAVA_NAME}
+        assert "file.compression.type has no effect: the format compresses by itself" in (
+            SourceCommonConfig.from_props(java).warnings()
+        )

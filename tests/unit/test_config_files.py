@@ -79,7 +79,7 @@ class TestJson:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ('{\n"a": 1,\n}', r"a\.json, line 3: is not JSON"),
+            ('{\n"a": 1,\n"b"}', r"a\.json, line 3: is not JSON"),
             ("[1]", r"a\.json: must be a JSON object"),
             ('{"a": {"b": 1}}', r"a\.json: the value of 'a' must be a text, not an object"),
             ('{"a": [1]}', r"a\.json: the value of 'a' must be a text, not a list"),

@@ -85,6 +85,19 @@ def test_a_newer_version_outlives_the_report_of_the_older():
     assert host.plan(0) == [Version("a", 2)]
 
 
+def test_a_split_has_one_owner():
+    """Within a generation a split stays with its reader: a second one is refused, also when it has been finished."""
+    host = worked_off(lambda: [Piece("a")])
+    host.plan(0)
+    host.take_in(0, finished=["a"], wants=False, events=[])
+    host.tasks = 2
+
+    with pytest.raises(SourceError, match="split a belongs to reader 0 and was assigned to 1"):
+        host.assign_split(Piece("a"), 1)
+    with pytest.raises(SourceError, match="assigned to reader 2, and there are 2"):
+        host.assign_split(Piece("b"), 2)
+
+
 def test_discovery_is_tried_again():
     """What another attempt can mend is tried again."""
     failures = [RetriableError("away"), RetriableError("away")]
@@ -224,6 +237,117 @@ def test_a_plan_that_came_to_nothing_is_work_again():
     host.note_through(0)
     host.put_back(0)
     assert host.has_work(0)
+
+
+class Balanced(SplitEnumerator):
+    """Gives pieces by size; what comes back goes where the framework says."""
+
+    def __init__(self, context, sizes):
+        self.context, self.sizes = context, sizes
+
+    def start(self):
+        for reader_id, size in enumerate(self.sizes):
+            self.context.assign_split(Sized(f"piece-{reader_id}", size), reader_id)
+
+
+@attrs.frozen
+class Sized(Piece):
+    size: int
+
+
+@attrs.define
+class BalancedSource:
+    sizes: list
+
+    def create_enumerator(self, context, _state):
+        return Balanced(context, self.sizes)
+
+
+def test_what_comes_back_goes_to_the_least_loaded_of_the_others():
+    """Unless the enumerator says otherwise: one by one, not to the reader that had them."""
+    host = EnumeratorHost("orders", 3, MemoryOffsetStore(), bounded=True)
+    host.start(BalancedSource([1, 5, 3]), None)
+    host.assign_split(Sized("other", 3), 0)
+    kept = Sized("kept", 1)
+    host.assign_split(kept, 0)
+
+    host.hand_back(0, [Sized("other", 3), Sized("piece-0", 1)])
+
+    assert host.plan(0) == [kept]
+    assert [list(host.assigned[reader_id]) for reader_id in (1, 2)] == [["piece-1", "piece-0"], ["piece-2", "other"]]
+    assert [host.owner(name) for name in ("piece-0", "other", "kept")] == [1, 2, 0]
+
+
+def test_what_comes_back_stays_with_the_only_reader():
+    """Where there is no other reader, it is the same one."""
+    host = EnumeratorHost("orders", 1, MemoryOffsetStore(), bounded=True)
+    host.start(BalancedSource([1]), None)
+    host.hand_back(0, [Sized("piece-0", 1)])
+    assert host.plan(0) == [Sized("piece-0", 1)]
+
+
+class Hoarding(OnRequest):
+    """Keeps what comes back until it is asked for."""
+
+    def add_splits_back(self, splits, _reader_id):
+        self.found += splits
+
+
+@attrs.define
+class HoardingSource:
+    def create_enumerator(self, context, _state):
+        return Hoarding(context)
+
+
+@pytest.fixture
+def hoarding():
+    """A host of two readers that have a piece each, and have been told that they get no more."""
+    host = EnumeratorHost("orders", 2, MemoryOffsetStore(), bounded=True)
+    host.start(HoardingSource(), None)
+    for reader_id, name in enumerate("ab"):
+        host.assign_split(Piece(name), reader_id)
+        host.plan(reader_id)
+        host.signal_no_more_splits(reader_id)
+    yield host
+    host.close()
+
+
+def test_a_run_does_not_end_without_what_was_given_back(hoarding):
+    """A split that nobody has is in the way of the end, and of the word that there is no more; status names it."""
+    hoarding._enumerator.handle_split_request = lambda _: None
+    hoarding.take_in(1, finished=["b"], wants=False, events=[])
+    hoarding.hand_back(0, [Piece("a")])
+
+    assert not hoarding.is_drained
+    assert not hoarding.is_told_everything(0)
+    assert hoarding.stalled == ["split a, which was given back, has no reader yet"]
+
+    hoarding.assign_split(Piece("a"), 1)
+    hoarding.plan(1)
+    assert hoarding.is_told_everything(0)
+    assert hoarding.stalled == []
+    hoarding.take_in(1, finished=["a"], wants=False, events=[])
+    assert hoarding.is_drained
+
+
+def test_who_has_nothing_is_asked_for_what_was_given_back(hoarding):
+    """An idle reader that was told that there is no more gets it all the same, before the one that had it."""
+    hoarding.take_in(1, finished=["b"], wants=False, events=[])
+    hoarding.hand_back(0, [Piece("a")])
+    assert hoarding.plan(1) == [Piece("a")]
+
+
+def test_who_comes_to_have_nothing_is_asked_as_well(hoarding):
+    """As long as a split that was given back has no reader, whoever is through is taken to ask."""
+    asked = hoarding._enumerator.asked
+    hoarding._enumerator.add_splits_back = lambda *_: None
+    hoarding.hand_back(0, [Piece("a")])
+    hoarding._enumerator.found.append(Piece("a"))
+    asked.clear()
+
+    hoarding.take_in(1, finished=["b"], wants=False, events=[])
+
+    assert (asked, hoarding.plan(0)) == ([0], [Piece("a")])
 
 
 @attrs.define

@@ -20,9 +20,9 @@ from headrace.transformers.jsonl import JsonlTransformer
 def parser(request, monkeypatch):
     if request.param == "stdlib":
         monkeypatch.setitem(sys.modules, "orjson", None)
-    json_check._quick_loads.cache_clear()
+    json_check.quick_loads.cache_clear()
     yield request.param
-    json_check._quick_loads.cache_clear()
+    json_check.quick_loads.cache_clear()
 
 
 def read(data, start=Position()):  # noqa: B008 - frozen
@@ -304,3 +304,47 @@ def test_one_by_one_says_the_same():
 def test_key_is_the_name_of_the_object():
     """Records are keyed by their object's name."""
     assert JsonlTransformer().key("logs/é.jsonl") == "logs/é.jsonl".encode()
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [b"1\n22\n333\n4444\n5\n"],
+        [b"1\n2", b"2\n33", b"3\n44", b"44\n5\n"],
+        [b"1\n22\n333\n", b"4444", b"4" * 100_000, b"nobody reads this"],
+        [b"1\n22\n333\n", b"4444"],
+    ],
+)
+def test_a_line_has_a_largest_size(pieces):
+    """A line of more than max.record.bytes is an error with its number, after all before it; it is not read whole."""
+    transformer = JsonlTransformer()
+    transformer.configure({"max.record.bytes": "3"})
+    stream = ScriptedStream(pieces)
+
+    values, error = drained(transformer.batches(stream, Position()))
+
+    assert values == [b"1", b"22", b"333"]
+    assert error.where.position == "line 4"
+    assert "max.record.bytes" in error.message
+
+
+def test_line_numbers_of_long_lines_go_on_after_a_resume():
+    """After a resume, a line that is too long has its number from the object's beginning."""
+    transformer = JsonlTransformer()
+    transformer.configure({"max.record.bytes": "3"})
+
+    _, error = drained(transformer.batches(io.BytesIO(b"1\n4444\n"), Position(records=7, byte=70, line=9)))
+
+    assert error.where.position == "line 11"
+
+
+def test_without_a_limit_lines_are_as_long_as_they_are():
+    """With max.record.bytes=0 there is no limit, and by default it is 64 MB."""
+    transformer = JsonlTransformer()
+    transformer.configure({"max.record.bytes": "0"})
+    long = b"1" * 3_000_000
+
+    assert drained(transformer.batches(io.BytesIO(long), Position())) == ([long], None)
+    transformer.configure({})
+    _, error = drained(transformer.batches(ScriptedStream([b"[" * 1_000_000] * 70), Position()))
+    assert "67108864 bytes" in error.message

@@ -97,17 +97,18 @@ def test_a_built_in_is_found_by_name(name, expected):
 
 def test_built_ins_are_listed_without_being_imported():
     """The list names what there is, with the extra that it needs, and the version of the package that brings it."""
-    assert plugins("sources") == [
-        Plugin(
-            name="s3",
-            kind=Kind.SOURCES,
-            target="headrace.sources.s3:S3Source",
-            distribution="headrace",
-            version=headrace.__version__,
-            extra="s3",
-        )
-    ]
-    assert [plugin.name for plugin in plugins("transformers")] == ["bytes", "jsonl", "text"]
+    assert [plugin.name for plugin in plugins("sources")] == ["files", "redis", "s3"]
+    assert plugins("sources")[-1] == Plugin(
+        name="s3",
+        kind=Kind.SOURCES,
+        target="headrace.sources.s3:S3Source",
+        distribution="headrace",
+        version=headrace.__version__,
+        extra="s3",
+    )
+    assert [plugin.name for plugin in plugins("transformers")] == [
+        "avro", "bytes", "csv", "json", "jsonl", "parquet", "text",
+    ]  # fmt: skip
     assert [plugin.name for plugin in plugins("converters")] == ["bytes", "json", "string"]
     assert [plugin.name for plugin in plugins("sinks")] == ["kafka"]
     assert plugins("transforms") == []
@@ -115,7 +116,7 @@ def test_built_ins_are_listed_without_being_imported():
 
 def test_an_unknown_name_lists_the_known_ones():
     """A name that nobody has is refused with those that there are, the extra that brings them, and the nearest."""
-    with pytest.raises(PluginError, match=r"known are s3 \(pip install 'headrace\[s3\]'\)") as caught:
+    with pytest.raises(PluginError, match=r"known are files, .*, s3 \(pip install 'headrace\[s3\]'\)") as caught:
         find("sources", "s33")
 
     (fault,) = caught.value.faults

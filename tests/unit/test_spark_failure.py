@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from headrace.framework.spark.failure import reason_of, unusable_python
+from headrace.framework.spark.failure import lost_task, reason_of, unusable_python
 
 MISMATCH = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 1 times, most recent \
@@ -29,6 +29,15 @@ def test_the_workers_own_words():
         "pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different "
         "version: 3.9 than that in driver: 3.11, PySpark cannot run with different minor versions."
     )
+
+
+def test_the_task_that_spark_has_given_up():
+    """The task whose attempts have all failed is named by its number; a job that failed otherwise names none."""
+    given_up = "Job aborted due to stage failure: Task 12 in stage 3.0 failed 4 times, most recent: Lost task 12.3"
+    assert lost_task(RuntimeError(MISMATCH)) == 0
+    assert lost_task(RuntimeError(given_up)) == 12
+    assert lost_task(RuntimeError(LOST)) is None
+    assert lost_task(RuntimeError("Job 3 cancelled part of cancelled job group headrace")) is None
 
 
 @pytest.mark.parametrize(

@@ -153,9 +153,12 @@ def test_a_careless_source(validate):
     [
         (["distribution.type=partition"], "file.name.template"),
         (["file.name.template={{topic}}{{topic}}"], "file.name.template"),
-        (["value.converter=json", "value.converter.schemas.enable=true"], "value.converter.schemas.enable"),
+        (["value.converter=json", "value.converter.decimal.format=octal"], "value.converter.decimal.format"),
         (["key.converter=json", "key.converter.schemas.enable=perhaps"], "key.converter.schemas.enable"),
-        (["key.converter=org.apache.kafka.connect.json.JsonConverter"], "key.converter.schemas.enable"),
+        (["input.format=csv", "csv.header=perhaps"], "csv.header"),
+        (["input.format=csv", "csv.heading=true"], "csv.heading"),
+        (["input.format=parquet", "file.compression.type=gzip"], "file.compression.type"),
+        (["input.format=avro", "max.record.bytes=-1"], "max.record.bytes"),
         (["transformer.max.buffer.size=9999999999"], "transformer.max.buffer.size"),
         (["value.converter=nobodys"], "value.converter"),
         (["connector.class=nobodys"], "connector.class"),
@@ -190,3 +193,20 @@ def test_what_a_terminal_cannot_show(validate, tmp_path):
     assert len(done.stderr.splitlines()) == 2
     assert "\x1b" not in done.stderr
     assert len(done.stderr) < 300
+
+
+def test_a_stock_worker_of_kafka_connect(validate, tmp_path):
+    """The worker's file as Kafka ships it, whose converters write schemas by default, is valid as it is."""
+    java = "org.apache.kafka.connect.json.JsonConverter"
+    (tmp_path / "stock.properties").write_text(
+        f"bootstrap.servers=localhost:9092\ngroup.id=connect-cluster\nkey.converter={java}\nvalue.converter={java}\n"
+        "key.converter.schemas.enable=true\nvalue.converter.schemas.enable=true\n"
+        "offset.storage.topic=connect-offsets\noffset.storage.replication.factor=1\nconfig.storage.topic=connect-configs\n"
+        "config.storage.replication.factor=1\nstatus.storage.topic=connect-status\n"
+        "status.storage.replication.factor=1\noffset.flush.interval.ms=10000\n"
+    )
+    done = validate(
+        "stock.properties", str(DATA / "s3-source-connector.json"), "--set", "connector.class=numbers_task:Undeclared"
+    )
+    assert done.stdout == "s3-orders: the configuration is valid\n"
+    assert done.returncode == 0

@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["kafka_bootstrap_servers", "s3_endpoint", "spark_on_cluster", "spark_on_threads"]
+__all__ = ["kafka_bootstrap_servers", "redis_port", "s3_endpoint", "spark_on_cluster", "spark_on_threads"]
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +42,22 @@ def s3_endpoint() -> Iterator[str]:
 
     with EmbeddedS3() as s3:
         yield s3.endpoint
+
+
+@pytest.fixture(scope="session")
+def redis_port() -> Iterator[int]:
+    """The port of a Redis server on 127.0.0.1: an embedded one for this session, in memory.
+
+    `HEADRACE_TEST_REDIS_PORT` names an existing one to use in its place. Streams stay until the session ends, so a
+    test takes names of its own.
+    """
+    if existing := os.environ.get("HEADRACE_TEST_REDIS_PORT"):
+        yield int(existing)
+        return
+    from headrace.testing.redis import EmbeddedRedis  # noqa: PLC0415 - a plugin must not slow down other people's tests
+
+    with EmbeddedRedis() as redis:
+        yield redis.port
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import attrs
 
 from headrace.transformers.base import ValueBatch
 
-__all__ = ["ScriptedStream", "drained"]
+__all__ = ["ScriptedStream", "SeekableBytes", "drained"]
 
 
 def _as_list(script: Iterable[bytes | Exception]) -> list[bytes | Exception]:
@@ -50,6 +50,39 @@ class ScriptedStream:
         """A stream of `data`, cut at these places."""
         ends = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
         return cls([data[start:end] for start, end in pairwise(ends)])
+
+
+@attrs.define
+class SeekableBytes:
+    """An object in memory in which a transformer can go about; `fetched` counts the bytes that it has been given.
+
+    No read gives more than `largest` bytes.
+    """
+
+    data: bytes
+    largest: int = 1024 * 1024
+    fetched: int = attrs.field(default=0, init=False)
+    _at: int = attrs.field(default=0, init=False)
+    _end: int | None = attrs.field(default=None, init=False)
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+        return len(self.data)
+
+    def read(self, size: int, /) -> bytes:
+        """What comes next, no more than what was wanted, if that was said."""
+        if self._end is not None and self._at >= self._end:
+            self._end = None
+        part = self.data[self._at : self._end][: min(size, self.largest)]
+        self._at += len(part)
+        self.fetched += len(part)
+        return part
+
+    def go_to(self, byte: int, /, *, wanted: int | None = None) -> None:
+        """Have the next read begin with that byte."""
+        self._at = byte
+        self._end = None if wanted is None else byte + max(wanted, 1)
 
 
 def drained(batches: Iterable[ValueBatch]) -> tuple[list[Any], Exception | None]:

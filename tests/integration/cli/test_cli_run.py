@@ -195,6 +195,34 @@ class TestFailed:
         assert "big.jsonl, line 11:" in document["error"]
         assert connector.values() == good
 
+    def test_after_a_bad_record_is_mended_by_the_configuration(self, as_json, connector):
+        """With a format that takes the line, a run goes on at line 31337, and what came before it is not sent again."""
+        good, rest = lines(31_336), [b"{oops", *lines(100, first=31_338)]
+        connector.put("big.jsonl", body([*good, *rest]))
+        as_json(*bounded(connector))
+
+        code, document = as_json(*bounded(connector, "--set", "input.format=text"))
+
+        assert (code, document["error"], document["records"]) == (0, None, len(rest))
+        assert sorted(connector.values()) == sorted([*good, *rest])
+        stored = connector.offsets()["big.jsonl"]
+        assert (stored["recordCount"], stored["complete"]) == (31_437, True)
+
+    def test_after_a_bad_record_is_mended_in_the_object(self, as_json, connector):
+        """A mended object is another version: by default it is read from its first record, and with fail it is not."""
+        good = lines(10)
+        connector.put("big.jsonl", body([*good, b"{oops"]))
+        as_json(*bounded(connector))
+        connector.put("big.jsonl", body([*good, *lines(2, first=11)]))
+
+        refused, said = as_json(*bounded(connector, "--set", "s3.overwrite.policy=fail"))
+        code, document = as_json(*bounded(connector))
+
+        assert refused == 1
+        assert "big.jsonl" in said["error"]
+        assert (code, document["records"]) == (0, 12)
+        assert sorted(connector.values()) == sorted([*good, *good, *lines(2, first=11)])
+
     def test_a_bucket_that_is_missing(self, as_json, connector):
         """A missing bucket is named, with the stage; exit code 1, and nothing is stored."""
         code, document = as_json(*bounded(connector, "--set", "aws.s3.bucket.name=no-such-bucket"))
@@ -216,6 +244,34 @@ class TestFailed:
         assert document["error"].startswith(f"{stage}, {connector.name}, ")
         assert connector.props["aws.s3.bucket.name"] in document["error"]
         assert "access is denied" in document["error"]
+        assert (connector.values(), connector.offsets()) == ([], {})
+
+    @pytest.mark.parametrize(
+        ("code", "advice"),
+        [("InvalidAccessKeyId", "check aws.access.key.id"), ("SignatureDoesNotMatch", "check aws.secret.access.key")],
+    )
+    def test_a_key_pair_that_is_refused(self, as_json, connector, s3_endpoint, code, advice):
+        """Credentials that the server does not take are said to be wrong, with the key to look at; exit code 1."""
+        connector.put("a.jsonl", body(lines(10)))
+        with FaultyS3(s3_endpoint) as faulty:
+            faulty.script(Answer(403, code, on=listings))
+            ended, document = as_json(*bounded(connector, "--set", f"aws.s3.endpoint={faulty.endpoint}"))
+
+        assert (ended, document["state"]) == (1, "FAILED")
+        assert document["error"].startswith(f"discover, {connector.name}, s3://{connector.props['aws.s3.bucket.name']}")
+        assert advice in document["error"]
+        assert (connector.values(), connector.offsets()) == ([], {})
+
+    @pytest.mark.slow  # it is given most of a minute to come
+    def test_a_store_that_is_not_there(self, as_json, connector):
+        """An S3 server that cannot be reached ends the run, with the stage and the endpoint; nothing is stored."""
+        connector.put("a.jsonl", body(lines(10)))
+        code, document = as_json(*bounded(connector, "--set", "aws.s3.endpoint=http://127.0.0.1:1"))
+        assert code == 1
+        has_the_contracts_form(document)
+        assert document["error"].startswith(f"discover, {connector.name}, s3://{connector.props['aws.s3.bucket.name']}")
+        assert "http://127.0.0.1:1" in document["error"]
+        assert "check aws.s3.endpoint" in document["error"]
         assert (connector.values(), connector.offsets()) == ([], {})
 
     def test_a_broker_that_is_not_there(self, as_json, connector):

@@ -1,0 +1,132 @@
+"""Local files behind a URL, `headrace-faulty://<path>`, that stumble as a script says: for whatever process reads them.
+
+The script lies beside the files, so that it is the same for every process: each opening of a file takes one line off
+it, and does what that says. fsspec finds the file system by the package's metadata, so it needs an installed package.
+"""
+
+import errno
+import time
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["BROKEN", "HOLD", "PASS", "PROTOCOL", "REFUSED", "FaultScript"]
+
+PROTOCOL = "headrace-faulty"
+
+PASS = "pass"  # noqa: S105 - what an opening does
+REFUSED = "refused"
+BROKEN = "broken"
+HOLD = "hold"
+
+SCRIPT = ".faults"
+HELD_S = 120.0
+LOOK_EVERY_S = 0.01
+BROKEN_AFTER = 700
+
+
+@attrs.frozen
+class FaultScript:
+    """What the next openings of the files in a folder do, in the order in which they come.
+
+    `PASS` opens the file; `REFUSED` fails at once, `BROKEN` after some bytes, both in a way that another attempt
+    mends; `HOLD` waits for as long as there is a script.
+    """
+
+    folder: Path
+
+    @property
+    def _place(self) -> Path:
+        return self.folder / SCRIPT
+
+    def write(self, *faults: str) -> None:
+        """Begin a script."""
+        self._place.mkdir(exist_ok=True)
+        for number, fault in enumerate(faults):
+            (self._place / f"{number:04}-{fault}").touch()
+
+    def forget(self) -> None:
+        """End it: what is held goes on."""
+        for line in self._lines():
+            (self._place / line).unlink(missing_ok=True)
+        if self._place.exists():
+            self._place.rmdir()
+
+    def act(self) -> str:
+        """Take the next line off the script and do what it says; what is left to do for the caller."""
+        for line in self._lines():
+            try:
+                (self._place / line).unlink()
+            except FileNotFoundError:
+                continue  # another process was quicker
+            fault = line.partition("-")[2]
+            if fault == REFUSED:
+                raise OSError(errno.EIO, "the file system was told to refuse")
+            if fault == HOLD:
+                self._hold()
+            return fault
+        return PASS
+
+    def _hold(self) -> None:
+        deadline = time.monotonic() + HELD_S
+        while self._place.exists() and time.monotonic() < deadline:
+            time.sleep(LOOK_EVERY_S)
+
+    def _lines(self) -> "Sequence[str]":
+        return sorted(line.name for line in self._place.iterdir()) if self._place.exists() else []
+
+
+@cache
+def _file_system() -> type[Any]:
+    from fsspec.implementations.local import LocalFileSystem  # noqa: PLC0415 - of the extra `dev`
+
+    class FaultyFileSystem(LocalFileSystem):  # type: ignore[misc] # fsspec has no types
+        """What `FaultScript` scripts."""
+
+        protocol = PROTOCOL
+
+        @classmethod
+        def _strip_protocol(cls, path: Any) -> str:
+            return str(LocalFileSystem._strip_protocol(str(path).removeprefix(f"{PROTOCOL}://")))  # noqa: SLF001 - fsspec's way
+
+        def unstrip_protocol(self, name: str) -> str:
+            return f"{PROTOCOL}://{self._strip_protocol(name)}"
+
+        def _open(self, path: str, mode: str = "rb", **options: Any) -> Any:
+            fault = FaultScript(Path(path).parent).act()
+            opened = super()._open(path, mode, **options)
+            return _BreakingFile(opened) if fault == BROKEN else opened
+
+    return FaultyFileSystem
+
+
+def __getattr__(name: str) -> Any:
+    if name == "FaultyFileSystem":
+        return _file_system()
+    raise AttributeError(f"module {__name__} has no attribute {name}")
+
+
+@attrs.define
+class _BreakingFile:
+    """A file whose reading breaks."""
+
+    _opened: Any
+    _left: int = BROKEN_AFTER
+
+    def read(self, size: int) -> bytes:
+        data: bytes = self._opened.read(min(size, self._left))
+        if not data or not self._left:
+            raise OSError(errno.EIO, "the file system was told to break")
+        self._left -= len(data)
+        return data
+
+    def seek(self, position: int) -> None:
+        self._opened.seek(position)
+
+    def close(self) -> None:
+        self._opened.close()

@@ -1,0 +1,82 @@
+"""What there is: the files that the paths mean, each once, in the order of their names."""
+
+import os
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from headrace.framework.errors import ObjectVanishedError, RetriableError, SourceError, Where
+from headrace.framework.naming import NameTemplate
+from headrace.framework.stage import Stage
+from headrace.sources.files.config import FilesConfig
+from headrace.sources.files.failures import file_failures
+from headrace.sources.files.objects import FoundFile, is_storable, is_url
+from headrace.sources.files.system import FileSystem, LocalPath
+
+__all__ = ["Listed", "Lister"]
+
+NOT_UTF_8 = "its name is not UTF-8, and could not be stored: rename it"
+
+
+@attrs.define
+class Listed:
+    """What a listing has brought: the files to look at, and those left out, each with the reason."""
+
+    files: list[FoundFile] = attrs.field(factory=list)
+    left_out: list[tuple[FoundFile, str]] = attrs.field(factory=list)
+
+
+@attrs.define
+class Lister:
+    """Lists the paths again and again.
+
+    A path that does not exist fails the first listing, unless `may_be_missing` says that it may come, or has been
+    there. Later a file may go, and a folder that has gone is waited for.
+    """
+
+    config: FilesConfig
+    may_be_missing: Callable[[str], bool]
+    _systems: dict[str, FileSystem] = attrs.field(factory=dict, init=False)
+    _template: NameTemplate = attrs.field(init=False)
+    _has_listed: bool = attrs.field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._template = NameTemplate.parse(self.config.file_name_template)
+
+    def list(self) -> Listed:
+        """List everything once."""
+        found: dict[str, FoundFile] = {}
+        for path in self.config.paths:
+            found.update((file.path, file) for file in self._files_of(path))
+        self._has_listed = True
+        return self._sorted_out(found)
+
+    def _files_of(self, path: str) -> Iterator[FoundFile]:
+        system = self._systems.setdefault(path, self.config.system(path))
+        where = Where(stage=Stage.DISCOVER, connector=self.config.name, object=path)
+        try:
+            with file_failures(where):
+                yield from system.find(path)
+        except ObjectVanishedError as error:
+            self._missing(path, error)
+
+    def _missing(self, path: str, error: ObjectVanishedError) -> None:
+        local = None if is_url(path) else LocalPath.of(path)
+        may_be_a_file = local is None or (local.base == local.text and os.path.isdir(os.path.dirname(local.text)))  # noqa: PTH112, PTH120 - texts
+        if not self._has_listed:
+            if not (may_be_a_file and local is not None and self.may_be_missing(local.text)):
+                raise SourceError(error.message, error.where) from error
+        elif not may_be_a_file:
+            raise RetriableError("the folder has gone: it is waited for", error.where) from error
+
+    def _sorted_out(self, found: dict[str, FoundFile]) -> Listed:
+        listed = Listed()
+        archive = self.config.archive_folder
+        for path in sorted(found):
+            if archive is not None and path.startswith(f"{archive.rstrip('/')}/"):
+                continue
+            if not is_storable(path):
+                listed.left_out.append((found[path], NOT_UTF_8))
+            elif self._template.match(path) is not None:
+                listed.files.append(found[path])
+        return listed

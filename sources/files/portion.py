@@ -1,0 +1,104 @@
+"""Records of a part of a file: the stages read and transform, for whatever way of reading."""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+import attrs
+
+from headrace.framework.errors import PipelineError, Where
+from headrace.framework.naming import NameParts, NameTemplate
+from headrace.framework.record import RecordBatch
+from headrace.framework.stage import Stage
+from headrace.sources.files.config import FilesConfig
+from headrace.sources.files.entry import FileOffsetEntry
+from headrace.sources.files.stream import FileStream
+from headrace.transformers.base import Position, Transformer, ValueBatch
+from headrace.transformers.compression import NONE, leave_out, open_decompressed
+
+__all__ = ["Opener", "Portions"]
+
+Opener = Callable[[], BinaryIO]
+"""Opens the file that is read, at its first byte."""
+
+Tail = Callable[[int], str]
+
+
+@attrs.frozen(kw_only=True)
+class Portions:
+    """Makes the records of files; one per reader."""
+
+    config: FilesConfig
+    transformer: Transformer
+    template: NameTemplate
+    stopping: threading.Event
+
+    def records(
+        self, entry: FileOffsetEntry, opener: Opener, size: int, *, end: int | None = None, tail: Tail | None = None
+    ) -> Iterator[RecordBatch]:
+        """The records of a file of `size` bytes from where `entry` says, to byte `end` or the file's own end.
+
+        `tail` gives the mark of what stands before a byte of the file; it is stored where the file is not compressed.
+        The last batch has no records: it says that there are no more, and stands where they ended.
+        """
+        start, path = entry.position(), entry.path
+        parts = self.template.match(path) or NameParts()
+        topic = self._topic(path, parts)
+        with FileStream(path=path, opened=opener(), stopping=self.stopping, size=size, end=end) as stream:
+            batches, is_plain = self._batches(stream, start)
+            properties = _Properties(entry, tail if is_plain else None)
+            place = start
+            for batch in batches:
+                place = batch.end
+                yield self._as_records(entry, batch, parts, topic, properties)
+            yield RecordBatch(
+                source_partition=entry.get_manager_key().mapping,
+                source_offset=properties.at(place),
+                topic=topic,
+                values=(),
+            )
+
+    def _batches(self, stream: FileStream, start: Position) -> tuple[Iterator[ValueBatch], bool]:
+        """The batches, and whether a byte of the content is one of the file."""
+        transformer = self.transformer
+        skip = start.byte if transformer.resumes_at_byte else 0
+        if not transformer.handles_compression and self.config.file_compression_type != NONE:
+            opened = open_decompressed(stream, stream.path, self.config.file_compression_type)
+            if opened.kind != NONE or not skip:
+                leave_out(opened, skip)
+                return transformer.batches(opened, start), opened.kind == NONE
+        stream.go_to(skip)
+        return transformer.batches(stream, start), True
+
+    def _as_records(
+        self, entry: FileOffsetEntry, batch: ValueBatch, parts: NameParts, topic: str, properties: "_Properties"
+    ) -> RecordBatch:
+        return RecordBatch(
+            source_partition=entry.get_manager_key().mapping,
+            source_offset=properties.at(batch.end),
+            topic=topic,
+            values=batch.values,
+            schema=batch.schema,
+            key=self.transformer.key(entry.path),
+            partition=parts.partition,
+            offset_at=lambda count: properties.at(batch.position_at(count)),
+        )
+
+    def _topic(self, path: str, parts: NameParts) -> str:
+        topic = self.config.topic or parts.topic
+        if topic is None:
+            where = Where(stage=Stage.READ, object=path)
+            raise PipelineError("no topic: set `topic`, or put {{topic}} into file.name.template", where)
+        return topic
+
+
+@attrs.frozen
+class _Properties:
+    """What is stored of a place in a file."""
+
+    entry: FileOffsetEntry
+    tail: Tail | None
+
+    def at(self, position: Position) -> dict[str, Any]:
+        tail = self.tail(position.byte) if self.tail is not None and position.byte > 0 else None
+        return self.entry.properties_at(position, tail=tail)

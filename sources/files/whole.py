@@ -1,0 +1,104 @@
+"""Files that are there as a whole when they are found."""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+import attrs
+
+from headrace.framework.errors import ObjectChangedError, RetriableError, Where
+from headrace.framework.record import RecordBatch
+from headrace.framework.stage import Stage
+from headrace.sources.files.config import FilesConfig
+from headrace.sources.files.entry import COMPLETE, SIZE, TAIL, Action, FileOffsetEntry, file_key, what_to_do
+from headrace.sources.files.failures import file_failures
+from headrace.sources.files.fingerprint import LocalContent
+from headrace.sources.files.objects import FoundFile, is_url
+from headrace.sources.files.portion import Portions
+from headrace.sources.files.splits import FileSplit
+
+__all__ = ["WholeFiles"]
+
+
+@attrs.frozen
+class WholeFiles:
+    """Reads a file from where its entry says to its end, and marks it as finished."""
+
+    portions: Portions
+    stored: Callable[[str], FileOffsetEntry | None]
+    leave_out: Callable[[str], None]
+    config: FilesConfig
+
+    def read(self, split: FileSplit) -> Iterator[RecordBatch]:
+        """What is left of a file; the last item says that there is no more."""
+        path = split.file.path
+        if is_url(path):
+            yield from self._read_url(split.file)
+            return
+        with file_failures(Where(stage=Stage.READ, object=path)):
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            yield from self._read_local(path, descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _read_local(self, path: str, descriptor: int) -> Iterator[RecordBatch]:
+        found = FoundFile.from_stat(path, os.fstat(descriptor))
+        content = LocalContent(descriptor)
+        entry = self._entry(found, content)
+        if entry is None:
+            return
+
+        def opener() -> BinaryIO:
+            return open(descriptor, "rb", buffering=0, closefd=False)
+
+        for batch in self.portions.records(entry, opener, found.size, tail=content.before):
+            yield batch if batch.values else _finished(batch, _size_read(path, descriptor))
+
+    def _read_url(self, found: FoundFile) -> Iterator[RecordBatch]:
+        system = self.config.system(found.path)
+        entry = self._entry(found, None)
+        if entry is None:
+            return
+
+        def opener() -> BinaryIO:
+            with file_failures(Where(stage=Stage.READ, object=found.path)):
+                return system.open(found.path)
+
+        for batch in self.portions.records(entry, opener, found.size):
+            yield batch if batch.values else _finished(batch, found.size)
+
+    def _entry(self, found: FoundFile, content: LocalContent | None) -> FileOffsetEntry | None:
+        """The entry to read on from, or None if there is nothing to read."""
+        stored = self.stored(found.path)
+        decision = what_to_do(stored, found, content, self.config.overwrite_policy, grows=self.config.grows)
+        match decision.action:
+            case Action.FINISHED:
+                return None
+            case Action.IGNORE:
+                self.leave_out(f"{found.path} is left out: it was overwritten (files.overwrite.policy)")
+                return None
+            case Action.FAIL:
+                raise ObjectChangedError(
+                    "the file was overwritten after its first record was read, and files.overwrite.policy is fail",
+                    Where(stage=Stage.READ, object=found.path),
+                )
+        base = stored if stored is not None and decision.action is Action.READ else None
+        entry = base or FileOffsetEntry(file_key(found.path), {})
+        tail = entry.get_string(TAIL)
+        return entry.from_properties(entry.properties_at(decision.position, tail=tail)).of_version(found, content)
+
+
+def _size_read(path: str, descriptor: int) -> int:
+    """How long a file was that has been read to its end; what is added later is seen by the next listing."""
+    read, size = os.lseek(descriptor, 0, os.SEEK_CUR), os.fstat(descriptor).st_size
+    if size < read:
+        # Its last lines may be torn: nothing of them is kept where the transaction is the whole file.
+        message = "the file was cut while it was read: it is looked at again (files.overwrite.policy)"
+        raise RetriableError(message, Where(stage=Stage.READ, object=path, position=f"byte {size}"))
+    return read or size
+
+
+def _finished(batch: RecordBatch, size: int) -> RecordBatch:
+    known = {**batch.source_offset, COMPLETE: True}
+    return attrs.evolve(batch, source_offset={**known, SIZE: size} if SIZE in known else known)

@@ -1,0 +1,69 @@
+"""How far a stream has been read."""
+
+from typing import Any, Self
+
+import attrs
+
+from headrace.offsets.entry import RECORD_COUNT, OffsetManagerEntry
+from headrace.offsets.key import OffsetManagerKey
+from headrace.sources.redis.ids import FIRST, StreamId
+
+__all__ = ["Place", "RedisOffsetEntry", "stream_key"]
+
+STREAM = "stream"
+ID = "id"
+PASSED = "entriesPassed"
+WITHIN = "within"
+COMPLETE = "complete"
+DELIVERY = "delivery"
+
+
+def stream_key(stream: str) -> OffsetManagerKey:
+    """The source partition of a stream, by its key in Redis."""
+    return OffsetManagerKey({STREAM: stream})
+
+
+@attrs.frozen(kw_only=True)
+class Place:
+    """Where reading goes on in a stream: behind the entry `id`, and behind the first `within` records of the next one.
+
+    `passed` is how many entries were ever added to the stream up to there, None where nobody knows; `records` have
+    gone out.
+    """
+
+    id: StreamId = FIRST
+    within: int = 0
+    records: int = 0
+    passed: int | None = None
+
+
+class RedisOffsetEntry(OffsetManagerEntry):
+    """The progress in one stream. Properties that others have added survive."""
+
+    __slots__ = ()
+
+    def place(self) -> Place:
+        """Where reading goes on."""
+        return Place(
+            id=StreamId.parse(self.get_string(ID) or "0"),
+            within=self.get_int(WITHIN) or 0,
+            records=self.record_count,
+            passed=self.get_int(PASSED),
+        )
+
+    def properties_at(self, place: Place, *, complete: bool = False, delivery: str | None = None) -> dict[str, Any]:
+        """What is stored once reading goes on at a place; `delivery` names what a group has delivered."""
+        known = {
+            ID: str(place.id),
+            RECORD_COUNT: place.records,
+            PASSED: place.passed,
+            WITHIN: place.within or None,
+            COMPLETE: complete or None,
+            DELIVERY: delivery,
+        }
+        kept = {name: value for name, value in self.get_properties().items() if name not in known}
+        return {name: value for name, value in known.items() if value is not None} | kept
+
+    def at(self, place: Place) -> Self:
+        """An entry of the same stream that says to go on at a place."""
+        return self.from_properties(self.properties_at(place))

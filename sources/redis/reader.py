@@ -1,0 +1,254 @@
+"""Reads the streams of one task."""
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+
+import attrs
+
+from headrace.framework import registry
+from headrace.framework.compat import override
+from headrace.framework.config import Boundary
+from headrace.framework.errors import Where
+from headrace.framework.record import RecordBatch
+from headrace.framework.splits import SourceReader, SourceReaderContext
+from headrace.framework.stage import Stage
+from headrace.framework.task import Yielded
+from headrace.sources.redis.client import RedisClient, connect
+from headrace.sources.redis.config import Mode, RedisConfig
+from headrace.sources.redis.cursor import StreamCursor
+from headrace.sources.redis.entry import Place, RedisOffsetEntry, stream_key
+from headrace.sources.redis.failures import redis_failures
+from headrace.sources.redis.groups import Acknowledgements, Entries, GroupCursor
+from headrace.sources.redis.ids import FIRST, StreamId
+from headrace.sources.redis.records import RecordMaker
+from headrace.sources.redis.splits import RedisSplit
+from headrace.transformers.bytes import CHUNK_BYTES
+
+__all__ = ["RedisReader"]
+
+log = logging.getLogger(__name__)
+
+LONGEST_WAIT_MS = 200
+"""How long the server is asked to wait for entries: so soon a stop is seen."""
+
+CLUSTER_LOOKS_EVERY_S = 0.05
+
+
+@attrs.define(eq=False)
+class _Reading:
+    """A stream in hand: where reading stands, and how it goes on."""
+
+    split: RedisSplit
+    entry: RedisOffsetEntry
+    cursor: StreamCursor | None = None
+    group: GroupCursor | None = None
+    delivered: Entries = ()
+    is_noted: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.split.stream
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether a group has delivered what there was when a bounded run began."""
+        if self.group is None or self.split.end is None:
+            return False
+        return self.group.has_recovered and not self.delivered and self.entry.place().id >= self.split.end
+
+
+@attrs.define
+class RedisReader(SourceReader[RedisSplit]):
+    """Reads every stream in turn for as long as it has entries, and then waits for any of them.
+
+    In a bounded run streams are read one after the other, each to the last entry that it had when it was found.
+    """
+
+    context: SourceReaderContext
+    config: RedisConfig
+    _client: RedisClient = attrs.field(init=False)
+    _maker: RecordMaker = attrs.field(init=False)
+    _acknowledgements: Acknowledgements | None = attrs.field(default=None, init=False)
+    _streams: dict[str, _Reading] = attrs.field(factory=dict, init=False)
+    _ready: deque[_Reading] = attrs.field(factory=deque, init=False)
+    _has_sent: bool = attrs.field(default=False, init=False)
+
+    @override
+    def start(self) -> None:
+        self._client = connect(self.config.connection())
+        transformer = registry.find("transformers", self.config.input_format)()
+        transformer.configure({**self.config.props, CHUNK_BYTES: str(self.config.transformer_max_buffer_size)})
+        self._maker = RecordMaker(self.config, transformer)
+        if self.config.mode is Mode.GROUP:
+            self._acknowledgements = Acknowledgements(self._client, self.config, self.context.task.offsets)
+
+    @override
+    def add_splits(self, splits: Sequence[RedisSplit]) -> None:
+        self.context.task.offsets.populate_offset_manager([stream_key(split.stream) for split in splits])
+        for split in splits:
+            reading = self._streams[split.stream] = self._reading(split)
+            self._ready.append(reading)
+
+    @override
+    def snapshot(self) -> Sequence[RedisSplit]:
+        return [reading.split for reading in self._streams.values()]
+
+    @override
+    def poll(self) -> Sequence[Yielded]:
+        while self._streams and not self.context.task.stopping.is_set():
+            if not self._ready:
+                if self._has_sent and self.config.transaction_boundary is Boundary.POLL:
+                    self._has_sent = False
+                    return ()  # the end of a poll: what was sent can be committed
+                self._await_entries()
+                continue
+            batch = self._read(self._ready[0])
+            if batch is not None:
+                self._has_sent = True
+                return (batch,)
+        return ()
+
+    @override
+    def committed(self) -> None:
+        if self._acknowledgements is not None:
+            self._acknowledgements.acknowledge()
+
+    @override
+    def close(self) -> None:
+        if hasattr(self, "_client"):
+            self._client.close()
+
+    def _reading(self, split: RedisSplit) -> _Reading:
+        key = stream_key(split.stream)
+        stored = self.context.task.offsets.get_entry(key, lambda known: RedisOffsetEntry(key, known))
+        begun = RedisOffsetEntry(key, {}).at(Place(id=split.start, passed=split.passed))
+        # Where a stream begins elsewhere than at its beginning, that is stored before its first record.
+        reading = _Reading(split, stored or begun, is_noted=stored is not None or split.start == FIRST)
+        if self.config.mode is Mode.GROUP and not split.peek:
+            consumer = self.config.consumer_of(self.context.task.task_id)
+            reading.group = GroupCursor(self._client, self.config, split.stream, consumer)
+            reading.is_noted = True
+        else:
+            reading.cursor = StreamCursor(self._client, self.config, split.stream, self._note_lost)
+        return reading
+
+    def _read(self, reading: _Reading) -> RecordBatch | None:
+        """The next records of a stream; with None it has none right now, or its split is finished."""
+        if not reading.is_noted:
+            reading.is_noted = True
+            return self._moved(reading, reading.entry)
+        if reading.is_delivered:
+            self._finish(reading)
+            return None
+        before = reading.entry
+        entries = self._entries(reading)
+        if entries:
+            self._turn(reading)
+            return self._batch(reading, entries)
+        if reading.entry != before:
+            return self._moved(reading, reading.entry)  # what is lost is counted once
+        self._ready.popleft()
+        if reading.split.end is not None:
+            self._finish(reading)
+        return None
+
+    def _entries(self, reading: _Reading) -> Entries:
+        if reading.group is not None:
+            entries, reading.delivered = reading.delivered, ()
+            return entries or reading.group.read()
+        assert reading.cursor is not None  # noqa: S101 - one of the two
+        before = reading.entry.place()
+        place, entries = reading.cursor.read(before)
+        if place != before:
+            reading.entry = reading.entry.at(place)
+        return _until(entries, reading.split.end)
+
+    def _batch(self, reading: _Reading, entries: Entries) -> RecordBatch:
+        if self._acknowledgements is None or reading.group is None:
+            batch = self._maker.batch(reading.entry, entries, end=reading.split.end)
+            reading.entry = reading.entry.from_properties(batch.source_offset)
+            return batch
+        return self._delivered(reading, entries, self._acknowledgements)
+
+    def _delivered(self, reading: _Reading, entries: Entries, acknowledgements: Acknowledgements) -> RecordBatch:
+        """A batch of a group's: older entries may come again, and the place does not go back for them."""
+        before = reading.entry.place()
+        batch = self._maker.batch(reading.entry.at(attrs.evolve(before, within=0, passed=None)), entries)
+        after = reading.entry.from_properties(batch.source_offset).place()
+        ids = [entry_id for entry_id, _ in entries]
+        last = str(after.id).encode()
+        sent = ids[: ids.index(last) + 1] if last in ids else []
+        reading.delivered = entries[len(sent) :]  # a bad record is among them, and comes first
+        offset = reading.entry.properties_at(
+            attrs.evolve(after, within=0, passed=None, id=max(after.id, before.id)),
+            delivery=acknowledgements.add(reading.name, sent),
+        )
+        reading.entry = reading.entry.from_properties(offset)
+        return attrs.evolve(batch, source_offset=offset)
+
+    def _turn(self, reading: _Reading) -> None:
+        """Let the next stream have its turn; a bounded run stays with one."""
+        if reading.split.end is None:
+            self._ready.rotate(-1)
+
+    def _finish(self, reading: _Reading) -> None:
+        if self._ready and self._ready[0] is reading:
+            self._ready.popleft()
+        del self._streams[reading.name]
+        self.context.split_finished(reading.split.split_id)
+
+    def _moved(self, reading: _Reading, entry: RedisOffsetEntry) -> RecordBatch:
+        return RecordBatch(
+            source_partition=entry.get_manager_key().mapping,
+            source_offset=entry.get_properties(),
+            topic=self._maker.topic(reading.name),
+            values=(),
+        )
+
+    def _await_entries(self) -> None:
+        """Wait a little until any stream has something; those are ready then."""
+        if self.config.is_cluster:
+            self.context.task.stopping.wait(CLUSTER_LOOKS_EVERY_S)
+            self._ready.extend(self._streams.values())
+            return
+        wait_ms = min(LONGEST_WAIT_MS, self.config.timeout_ms // 2)
+        with redis_failures(Where(stage=Stage.READ, object=", ".join(self._streams))):
+            if self.config.mode is Mode.GROUP:
+                self._await_group(wait_ms)
+                return
+            places = {reading.name: str(reading.entry.place().id) for reading in self._streams.values()}
+            for name, _ in self._client.xread(places, count=1, block=wait_ms) or ():
+                self._ready.append(self._streams[name.decode()])
+
+    def _await_group(self, wait_ms: int) -> None:
+        from redis import exceptions  # noqa: PLC0415 - comes with the extra
+
+        streams = dict.fromkeys(self._streams, ">")
+        consumer = self.config.consumer_of(self.context.task.task_id)
+        try:
+            answer = self._client.xreadgroup(
+                self.config.group, consumer, streams, count=self.config.read_count, block=wait_ms
+            )
+        except exceptions.ResponseError as error:
+            if "NOGROUP" not in str(error) and "UNBLOCKED" not in str(error):
+                raise
+            # A stream has gone, and its group with it: each is looked at by itself.
+            self.context.task.stopping.wait(wait_ms / 1000)
+            self._ready.extend(self._streams.values())
+            return
+        for name, entries in answer or ():
+            reading = self._streams[name.decode()]
+            reading.delivered = entries
+            self._ready.append(reading)
+
+    def _note_lost(self, what: str) -> None:
+        log.warning("%s: %s", self.config.name, what)
+        self.context.task.metrics.leave_out(what)
+
+
+def _until(entries: Entries, end: StreamId | None) -> Entries:
+    """The entries up to the end of a bounded run."""
+    if end is None or not entries or StreamId.parse(entries[-1][0]) <= end:
+        return entries
+    return [entry for entry in entries if StreamId.parse(entry[0]) <= end]

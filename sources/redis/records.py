@@ -1,0 +1,163 @@
+"""Entries as records: the map of an entry's fields, or one field's bytes through a transformer."""
+
+import io
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from headrace.framework.errors import DataError, PipelineError, Where
+from headrace.framework.parsers import topic_name
+from headrace.framework.record import RecordBatch
+from headrace.framework.schema import BYTES, STRING, Schema
+from headrace.framework.stage import Stage
+from headrace.sources.redis.config import RedisConfig
+from headrace.sources.redis.entry import STREAM, Place, RedisOffsetEntry
+from headrace.sources.redis.groups import Entries
+from headrace.sources.redis.ids import StreamId
+from headrace.sources.redis.names import stream_of
+from headrace.transformers.base import Position, Transformer
+from headrace.transformers.lines import LineTransformer
+
+__all__ = ["FIELDS", "RecordMaker"]
+
+FIELDS = Schema("map", keys=STRING, values=STRING)
+"""The schema of an entry's fields."""
+
+WHOLE = "bytes"
+NEWLINE = b"\n"
+
+
+@attrs.define
+class _Values:
+    """The values of some entries; `ends` says after how many of them each entry is over. An error ends them."""
+
+    schema: Schema | None = None
+    values: list[Any] = attrs.field(factory=list)
+    ends: list[int] = attrs.field(factory=list)
+    error: DataError | None = None
+
+
+@attrs.frozen
+class _Places:
+    """Where reading goes on after so many of some entries' values."""
+
+    start: Place
+    entries: Entries
+    ends: Sequence[int]
+
+    def after(self, count: int) -> Place:
+        passed = bisect_right(self.ends, count)
+        before = self.ends[passed - 1] if passed else 0
+        return Place(
+            id=StreamId.parse(self.entries[passed - 1][0]) if passed else self.start.id,
+            within=count - before + (0 if passed else self.start.within),
+            records=self.start.records + count,
+            passed=None if self.start.passed is None else self.start.passed + passed,
+        )
+
+
+@attrs.frozen
+class RecordMaker:
+    """Makes records of entries; one per reader."""
+
+    config: RedisConfig
+    transformer: Transformer
+
+    def batch(self, entry: RedisOffsetEntry, entries: Entries, *, end: StreamId | None = None) -> RecordBatch:
+        """The records of these entries, which follow where `entry` stands; without records, the place behind them.
+
+        A bad one ends the batch before it; where it is the first, its `DataError` is raised.
+        """
+        stream = str(entry.get_manager_key().mapping[STREAM])
+        start = entry.place()
+        found = self._maps(entries) if self.config.value_field is None else self._fields(start, entries)
+        count = len(found.values)
+        places = _Places(start, entries, found.ends)
+        if found.error is not None and not count:
+            raise _named(found.error, stream, start, entries[len(found.ends)][0])
+        last = places.after(count)
+        complete = end is not None and found.error is None and last.id >= end
+        return RecordBatch(
+            source_partition=entry.get_manager_key().mapping,
+            source_offset=entry.properties_at(last, complete=complete),
+            topic=self.topic(stream),
+            values=found.values,
+            schema=found.schema,
+            key=self.transformer.key(stream),
+            offset_at=lambda part: entry.properties_at(places.after(part)),
+        )
+
+    def topic(self, stream: str) -> str:
+        """Where the records of a stream go."""
+        if self.config.topic is not None:
+            return self.config.topic
+        try:
+            return topic_name()(stream_of(stream))
+        except ValueError as error:
+            message = "no topic: the stream's name is none, so set `topic`"
+            raise PipelineError(message, Where(stage=Stage.READ, object=stream)) from error
+
+    def _maps(self, entries: Entries) -> _Values:
+        found = _Values(FIELDS)
+        for _, fields in entries:
+            if fields:
+                try:
+                    found.values.append({name.decode(): value.decode() for name, value in fields.items()})
+                except UnicodeDecodeError as error:
+                    found.error = DataError("a field is not UTF-8: take one field as bytes, with redis.value.field")
+                    found.error.__cause__ = error
+                    break
+            found.ends.append(len(found.values))
+        return found
+
+    def _fields(self, start: Place, entries: Entries) -> _Values:
+        name = (self.config.value_field or "").encode()
+        payloads = []
+        missing = None
+        for _, fields in entries:
+            if fields is not None and name not in fields:
+                missing = DataError(f"the entry has no field {name.decode()}: check redis.value.field")
+                break
+            payloads.append(b"" if fields is None else fields[name])
+        found = self._at_once(payloads) if payloads and all(payloads) and not start.within else None
+        found = found or self._one_by_one(payloads, start.within)
+        found.error = found.error or missing
+        return found
+
+    def _at_once(self, payloads: list[bytes]) -> _Values | None:
+        """The values where each payload is one, or None where that is not known: the quick way."""
+        if self.config.input_format == WHOLE and not self.config.transformer_max_buffer_size:
+            return _Values(BYTES, payloads, list(range(1, len(payloads) + 1)))
+        transformer = self.transformer
+        if not isinstance(transformer, LineTransformer) or any(NEWLINE in payload for payload in payloads):
+            return None
+        lines, indices = transformer.select(list(payloads))
+        values, bad = transformer.decode(lines)
+        if indices is not None or bad is not None:
+            return None
+        return _Values(transformer.schema, list(values), list(range(1, len(values) + 1)))
+
+    def _one_by_one(self, payloads: list[bytes], within: int) -> _Values:
+        found = _Values()
+        for number, payload in enumerate(payloads):
+            skip = 0 if number else within
+            try:
+                for batch in self.transformer.batches(io.BytesIO(payload), Position()):
+                    found.schema = batch.schema
+                    found.values += batch.values[skip:]
+                    skip = max(0, skip - len(batch.values))
+            except DataError as error:
+                found.error = error
+                break
+            found.ends.append(len(found.values))
+        return found
+
+
+def _named(error: DataError, stream: str, start: Place, entry_id: bytes) -> DataError:
+    """The same error, with its place in the stream and not in the entry."""
+    position = f"record {start.records + 1}, entry {entry_id.decode()}"
+    named = DataError(error.message, Where(stage=Stage.TRANSFORM, object=stream, position=position))
+    named.__cause__ = error.__cause__ or error
+    return named

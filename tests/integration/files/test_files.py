@@ -1,0 +1,360 @@
+"""Files that are there as a whole: which are read, when they are done, and what becomes of them."""
+
+import gzip
+import os
+import subprocess
+import sys
+
+import pytest
+
+from headrace.framework.errors import ConfigError, DataError, RetriableError, SinkError, SourceError
+from headrace.framework.stage import Stage
+from headrace.testing.memory import MemoryWriter
+from headrace.testing.split_harness import SplitHarness
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "in"
+    made.mkdir()
+    return made
+
+
+def harness_of(paths, **props):
+    return SplitHarness(
+        {
+            "connector.class": "files",
+            "files.paths": str(paths),
+            "input.format": "text",
+            "value.converter": "string",
+            **{key.replace("__", "."): value for key, value in props.items()},
+        }
+    )
+
+
+def put(path, *lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def test_which_files_a_path_means(folder):
+    """A directory means the files in it, hidden ones and folders left out; globs go deeper; each file is read once."""
+    put(folder / "a.log", "a")
+    put(folder / ".hidden", "hidden")
+    put(folder / "deep" / "b.log", "b")
+    put(folder / "deep" / "deeper" / "c.log", "c")
+    put(folder / "d.txt", "d")
+    expected = {
+        f"{folder}": {b"a", b"d"},
+        f"{folder}/": {b"a", b"d"},
+        f"file://{folder}": {b"a", b"d"},
+        f"{folder}/*.log": {b"a"},
+        f"{folder}/**": {b"a", b"b", b"c", b"d"},
+        f"{folder}/**/*.log, {folder}/a.log": {b"a", b"b", b"c"},
+        f"{folder}/*/deeper": {b"c"},
+        f"{folder}/*.none": set(),
+    }
+    for paths, values in expected.items():
+        harness = harness_of(paths)
+        harness.run()
+        assert (paths, sorted(harness.values())) == (paths, sorted(values))
+
+
+def test_a_relative_path_is_stored_as_an_absolute_one(folder, monkeypatch):
+    """Where the run was started from is part of no name."""
+    put(folder / "a.log", "a")
+    monkeypatch.chdir(folder)
+    harness = harness_of("a.log")
+    harness.run()
+    assert harness.offset(filename=str(folder / "a.log"))["complete"] is True
+
+
+def test_a_last_line_without_its_end_is_a_record(folder):
+    """Where files are not followed, what stands behind the last line's end is a record."""
+    (folder / "a").write_bytes(b"one\ntwo")
+    harness = harness_of(folder)
+    harness.run()
+    assert harness.values() == [b"one", b"two"]
+
+
+def test_compressed_files_are_read(folder):
+    """A compressed file is read as what is in it, and is known again."""
+    (folder / "a.gz").write_bytes(gzip.compress(b"one\ntwo\n"))
+    harness = harness_of(folder)
+    harness.run()
+    harness.run()
+    assert harness.values() == [b"one", b"two"]
+
+
+def test_lines_that_are_added_to_a_finished_file_are_read(folder):
+    """A finished file that has grown is read on behind its end, and one that was only touched is not."""
+    path = put(folder / "a", "one")
+    harness = harness_of(folder)
+    harness.run()
+    os.utime(path)
+    harness.run()
+    with path.open("a") as file:
+        file.write("two\n")
+    harness.run()
+    assert harness.values() == [b"one", b"two"]
+
+
+def test_a_continuous_run_leaves_finished_files_alone(folder):
+    """Discovery goes on, and nothing is opened that does not need to be."""
+    put(folder / "a", "one")
+    harness = harness_of(folder)
+    with harness.running() as run:
+        run.until(lambda: harness.values() == [b"one"])
+        for _ in range(10):
+            run.turn()
+        put(folder / "b", "two")
+        run.until(lambda: harness.values() == [b"one", b"two"])
+    assert harness.rounds == 2
+
+
+class TestCleanup:
+    def test_files_are_deleted_when_they_are_committed(self, folder):
+        """A bounded run deletes what it has committed before it ends; other files stay."""
+        path, other = put(folder / "a.log", "one"), put(folder / "b.txt", "two")
+        harness = harness_of(folder / "*.log", files__cleanup="delete")
+        harness.run()
+        assert harness.values() == [b"one"]
+        assert (path.exists(), other.exists()) == (False, True)
+
+    def test_files_are_archived_and_nothing_is_overwritten(self, folder):
+        """A file moves to the archive under its name, or beside one that is there; the archive is never read."""
+        archive = folder / "archive"
+        put(archive / "a", "older")
+        put(folder / "a", "one")
+        harness = harness_of(folder / "**", files__cleanup="archive", files__archive=str(archive))
+        harness.run()
+        put(folder / "a", "two")
+        harness.run()
+        assert harness.values() == [b"one", b"two"]
+        assert {path.name: path.read_text() for path in archive.iterdir()} == {
+            "a": "older\n",
+            "a.1": "one\n",
+            "a.2": "two\n",
+        }
+
+    def test_what_an_earlier_run_finished_is_cleaned_up(self, folder):
+        """A file that was committed by a run that died before it cleaned up is deleted by the next, and not read."""
+        path = put(folder / "a", "one")
+        harness_before = harness_of(folder)
+        harness_before.run()
+        harness = harness_of(folder, files__cleanup="delete")
+        harness.kafka = harness_before.kafka
+        harness.run()
+        assert harness.values() == [b"one"]
+        assert not path.exists()
+
+    def test_nothing_is_cleaned_up_before_its_commit(self, folder):
+        """A file whose last transaction did not happen stays where it is."""
+
+        class Dead(MemoryWriter):
+            def commit(self, _offsets, _counted):
+                raise SinkError("dead")
+
+        path = put(folder / "a", "one")
+        harness = harness_of(folder, files__cleanup="delete")
+        harness.writer = Dead
+        with pytest.raises(SinkError):
+            harness.run()
+        assert path.exists()
+
+    def test_a_file_that_was_overwritten_since_stays(self, folder):
+        """What was not read is not cleaned up: another file of the name stays until it is committed itself."""
+        path = put(folder / "a", "one")
+        harness = harness_of(folder, files__cleanup="delete", files__overwrite__policy="ignore")
+        before = harness_of(folder)
+        before.run()
+        harness.kafka = before.kafka
+        put(path, "another one")
+        harness.run()
+        assert path.exists()
+
+    def test_a_continuous_run_cleans_up_as_it_goes(self, folder):
+        """In a run that goes on, a file goes soon after its commit, also one that comes again under its name."""
+        harness = harness_of(folder, files__cleanup="delete")
+        with harness.running() as run:
+            for number in range(3):
+                path = put(folder / "a", f"number {number}")
+                run.until(lambda gone=path: not gone.exists())
+        assert harness.values() == [b"number 0", b"number 1", b"number 2"]
+
+    def test_what_cannot_be_cleaned_up_is_said_and_stays(self, folder, caplog):
+        """A failure to clean up fails nobody: the run ends as it would have, and the log names the file once."""
+        put(folder / "a", "one")
+        blocked = put(folder.parent / "no-folder", "a file where the archive should be")
+        harness = harness_of(folder, files__cleanup="archive", files__archive=str(blocked))
+        harness.run()
+        assert harness.values() == [b"one"]
+        assert len([record for record in caplog.records if "the file stays" in record.message]) == 1
+
+    @pytest.mark.parametrize(
+        ("props", "key"),
+        [
+            ({"files.cleanup": "archive"}, "files.archive"),
+            ({"files.archive": "/x"}, "files.archive"),
+            ({"files.cleanup": "archive", "files.archive": "/x/*"}, "files.archive"),
+            ({"files.cleanup": "archive", "files.archive": "memory://x"}, "files.archive"),
+            ({"files.cleanup": "burn"}, "files.cleanup"),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused(self, folder, props, key):
+        """Keys of the clean-up that do not fit together are faults, with the key to mend."""
+        harness = harness_of(folder)
+        harness.props = {**harness.props, **props}
+        with pytest.raises(ConfigError) as caught:
+            harness.run()
+        assert [fault.key for fault in caught.value.faults] == [key]
+
+
+class TestFaults:
+    @pytest.mark.parametrize("name", ["missing", "missing/*.log", "missing/"])
+    def test_a_missing_folder_is_named(self, folder, name):
+        """A path that does not exist ends a run at its start, with its name."""
+        with pytest.raises(SourceError, match=r"discover, test, .*missing.*: there is no such file or directory"):
+            harness_of(f"{folder}/{name}").run()
+
+    def test_a_file_to_come_is_waited_for_where_it_is_followed(self, folder):
+        """A single file that is followed may come later; its folder must be there."""
+        harness = harness_of(folder / "a.log", files__follow="true")
+        with harness.running() as run:
+            for _ in range(3):
+                run.turn()
+            put(folder / "a.log", "one")
+            run.until(lambda: harness.values() == [b"one"])
+        with pytest.raises(SourceError, match="no such file"):
+            harness_of(folder / "none" / "a.log", files__follow="true").run()
+
+    def test_a_folder_that_goes_is_waited_for(self, folder):
+        """A folder that was there and is gone, as with a mount that is lost, is waited for."""
+        put(folder / "a", "one")
+        harness = harness_of(folder)
+        with harness.running() as run:
+            run.until(lambda: harness.values() == [b"one"])
+            folder.rename(folder.with_name("away"))
+            for _ in range(5):
+                run.turn()
+            folder.with_name("away").rename(folder)
+            put(folder / "b", "two")
+            run.until(lambda: harness.values() == [b"one", b"two"])
+
+    def test_a_file_that_vanishes_before_it_is_read(self, folder):
+        """A file that was listed and is gone fails the run with its name, or is said with data.loss=continue."""
+        for loss in ("fail", "continue"):
+            path = put(folder / "a", "one")
+            put(folder / "b", "two")
+            harness = harness_of(folder, data__loss=loss)
+            with harness._running({}, bounded=True) as run:
+                assert run.host.wake.wait(30)
+                run.host.work_off()
+                path.unlink()
+                if loss == "fail":
+                    with pytest.raises(SourceError, match=r"read, .*, .*/a: there is no such file"):
+                        run.until(lambda: run.is_over)
+                else:
+                    run.until(lambda: run.is_over)
+                    assert harness.values() == [b"two"]
+                    assert any("/a was deleted before" in word for word in harness.warnings)
+
+    def test_a_file_that_is_overwritten_while_it_is_read_is_not_half_visible(self, folder):
+        """With the object boundary nothing is kept of a file that is cut in the middle of a read: what is there is."""
+        path = put(folder / "a", *(f"old {number} {'.' * 1000}" for number in range(5000)))
+
+        class Overwriting(MemoryWriter):
+            is_done = False
+
+            def write(self, topic, key, values, **options):
+                if not Overwriting.is_done:
+                    Overwriting.is_done = True
+                    put(path, "new 1", "new 2")
+                super().write(topic, key, values, **options)
+
+        harness = harness_of(folder, transaction__boundary="object")
+        harness.writer = Overwriting
+        harness.run()
+        assert harness.values() == [b"new 1", b"new 2"]
+
+    def test_a_bad_record_names_its_line(self, folder):
+        """What cannot be decoded is named with file and line, after everything before it."""
+        (folder / "a").write_bytes(b'{"n":1}\n\n{bad\n')
+        harness = harness_of(folder, input__format="jsonl", value__converter="json")
+        with pytest.raises(DataError, match=r"/a, line 3"):
+            harness.run()
+        assert harness.values() == [b'{"n":1}']
+
+    def test_a_name_that_cannot_be_stored_is_left_out(self, folder):
+        """A file whose name is no UTF-8 is left out with a word, and the others are read."""
+        put(folder / "a", "one")
+        (folder / os.fsdecode(b"\xff")).write_bytes(b"two\n")
+        harness = harness_of(folder)
+        harness.run()
+        assert harness.values() == [b"one"]
+        assert any("is not UTF-8" in word for word in harness.warnings)
+
+    def test_special_files_are_passed_over(self, folder):
+        """A pipe in a folder is no file, and nobody waits for what comes out of it."""
+        put(folder / "a", "one")
+        os.mkfifo(folder / "pipe")
+        harness = harness_of(folder)
+        harness.run()
+        assert harness.values() == [b"one"]
+
+    def test_what_may_not_be_read_is_named(self, folder):
+        """Missing permissions end the run with the file and the user, not with a traceback of the system's."""
+        from headrace.framework.errors import Where
+        from headrace.sources.files.failures import file_failures
+
+        where = Where(stage=Stage.READ, object=str(folder))
+        with pytest.raises(SourceError, match=r"read, .*/in: the user .* may not read it"), file_failures(where):
+            raise PermissionError(13, "Permission denied")
+        with pytest.raises(RetriableError, match="Stale"), file_failures(where):
+            raise OSError(116, "Stale file handle")
+
+
+class TestUrls:
+    def test_files_behind_a_url(self):
+        """What fsspec reaches is found by folder and by glob, read once, again when overwritten, and cleaned up."""
+        import fsspec
+
+        memory = fsspec.filesystem("memory")
+        memory.pipe({"/in/a.log": b"one\n", "/in/.hidden": b"no\n", "/in/deep/b.log": b"two\n"})
+        harness = harness_of("memory://in/**/*.log, memory://in")
+        harness.run()
+        harness.run()
+        assert sorted(harness.values()) == [b"one", b"two"]
+        assert harness.offset(filename="memory:///in/a.log")["complete"] is True
+        memory.pipe("/in/a.log", b"another\n")
+        harness.run(files__cleanup="archive", files__archive="memory://done")
+        assert sorted(harness.values()) == [b"another", b"one", b"two"]
+        assert sorted(memory.find("/")) == ["/done/a.log", "/done/b.log", "/in/.hidden"]
+        memory.rm("/", recursive=True)
+
+    @pytest.mark.parametrize("scheme", ["nowhere", "s3"])
+    def test_a_url_that_nobody_can_open_is_refused(self, scheme):
+        """A scheme that fsspec does not know, or whose package is missing, is a fault that says what to do."""
+        with pytest.raises(ConfigError) as caught:
+            harness_of(f"{scheme}://bucket/x").run()
+        [fault] = caught.value.faults
+        assert fault.key == "files.paths"
+        assert scheme in fault.message
+
+    def test_without_fsspec_local_paths_work(self, folder):
+        """Only URLs need fsspec, and without it they say so."""
+        put(folder / "a", "one")
+        program = (
+            "import sys; sys.modules['fsspec'] = None\n"
+            "from headrace.sources.files.config import FilesConfig\n"
+            "from headrace.framework.errors import ConfigError\n"
+            "base = {'name': 'n', 'connector.class': 'files', 'bootstrap.servers': 'h:1'}\n"
+            f"config = FilesConfig.from_props(base | {{'files.paths': {str(folder)!r}}})\n"
+            "print([found.path for found in config.system(config.paths[0]).find(config.paths[0])])\n"
+            "try:\n    FilesConfig.from_props(base | {'files.paths': 's3://x'})\n"
+            "except ConfigError as error:\n    print(error)\n"
+        )
+        done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+        assert str(folder / "a") in done.stdout
+        assert "s3:// needs what is not installed: pip install fsspec" in done.stdout

@@ -1,0 +1,247 @@
+"""Servers: those that go and come back, those that want to know who asks, clusters, sentinels."""
+
+import datetime as dt
+import ssl
+import threading
+
+import pytest
+
+from headrace.framework.errors import RetriableError, SourceError, Where
+from headrace.sources.redis.failures import redis_failures
+from headrace.testing.faulty_redis import FaultyRedis
+from headrace.testing.processes import GuardedProcess, free_port
+from headrace.testing.redis import EmbeddedRedis, program
+from headrace.testing.split_harness import SplitHarness
+
+EXPECTED = [str(number).encode() for number in range(100)]
+
+
+def harness_of(url, **props):
+    return SplitHarness(
+        {
+            "connector.class": "redis",
+            "redis.url": url,
+            "redis.streams": "orders",
+            "redis.value.field": "v",
+            "input.format": "text",
+            "value.converter": "string",
+            **{key.replace("__", "."): value for key, value in props.items()},
+        }
+    )
+
+
+def fill(client, first=0, last=100, stream="orders"):
+    for number in range(first, last):
+        client.xadd(stream, {"v": number})
+
+
+def until(happened):
+    waiting = threading.Event()
+    for _ in range(3000):
+        if happened():
+            return
+        waiting.wait(0.02)
+    raise AssertionError("it has not happened")
+
+
+def test_a_server_that_is_killed_and_comes_back():
+    """A server that dies in the middle of a run and comes back with its streams loses and doubles nothing."""
+    with EmbeddedRedis(durable=True) as server:
+        fill(server.client(), 0, 50)
+        harness = harness_of(server.url, redis__read__count="10")
+        with harness.in_background():
+            until(lambda: len(harness.values()) == 50)
+            server.kill()
+            server.start()
+            fill(server.client(), 50, 100)
+            until(lambda: len(harness.values()) == 100)
+    assert harness.values() == EXPECTED
+
+
+def test_connections_that_break_again_and_again():
+    """A run whose connections are cut at any moment goes on from its own place."""
+    with EmbeddedRedis() as server, FaultyRedis(server.port) as faulty:
+        client = server.client()
+        harness = harness_of(faulty.url, redis__read__count="7")
+        with harness.in_background():
+            for number in range(0, 100, 20):
+                fill(client, number, number + 20)
+                faulty.cut_all()
+            until(lambda: len(harness.values()) == 100)
+    assert harness.values() == EXPECTED
+
+
+def test_a_server_that_is_not_there():
+    """A server that cannot be reached is a retriable error that names the key to check."""
+    from headrace.sources.redis.client import Connection, connect
+
+    with pytest.raises(RetriableError, match=r"redis\.url"), redis_failures(Where()):
+        connect(Connection(url=f"redis://127.0.0.1:{free_port()}")).ping()
+
+
+def test_users_and_their_rights():
+    """A user signs in by keys or by URL; a wrong password and a missing right are told apart, and say what to do."""
+    with EmbeddedRedis() as server:
+        client = server.client()
+        fill(client)
+        client.execute_command(
+            "ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@read", "+@connection", "+multi", "+exec"
+        )
+        client.execute_command("ACL", "SETUSER", "blind", "on", ">pw", "~*", "+ping")
+        client.execute_command("ACL", "SETUSER", "default", "off")
+        address = f"127.0.0.1:{server.port}"
+        for url, props in (
+            (f"redis://reader:pw@{address}", {}),
+            (f"redis://{address}", {"redis__username": "reader", "redis__password": "pw"}),
+        ):
+            harness = harness_of(url, **props)
+            harness.run()
+            assert harness.values() == EXPECTED
+        for user, password, said in (
+            ("reader", "no", "check redis.username"),
+            ("blind", "pw", "may not do this"),
+        ):
+            with pytest.raises(SourceError, match=said):
+                harness_of(f"redis://{address}", redis__username=user, redis__password=password).run()
+
+
+def test_a_cluster():
+    """In a cluster streams are found on every node, by name, partition and pattern, and read as elsewhere."""
+    bus = free_port()
+    with EmbeddedRedis(options=node(free_port())) as one, EmbeddedRedis(options=node(bus)) as other:
+        join(one, other, bus)
+        from redis.cluster import RedisCluster
+
+        cluster = RedisCluster(host="127.0.0.1", port=one.port)
+        names = [f"orders-{number}" for number in range(8)]
+        assert len({cluster.get_node_from_key(name).port for name in names}) == 2
+        for name in names:
+            fill(cluster, 0, 10, name)
+        harness = harness_of(f"redis://127.0.0.1:{one.port},127.0.0.1:{other.port}", redis__cluster="true")
+        with harness.in_background():
+            until(lambda: len(harness.values()) == 80)
+            fill(cluster, 10, 12, "orders-3")
+            until(lambda: len(harness.values()) == 82)
+        cluster.xtrim("orders-3", maxlen=0, approximate=False)
+        harness.run(redis__streams="order*")
+        assert len(harness.values()) == 82
+        assert harness.offset(stream="orders-3")["recordCount"] == 12
+        cluster.close()
+
+
+def node(bus):
+    return ["--cluster-enabled", "yes", "--cluster-port", str(bus)]
+
+
+def join(one, other, bus):
+    """Two nodes, half of the slots each, that know each other."""
+    halves = [(one, 0, 8191), (other, 8192, 16383)]
+    for server, first, last in halves:
+        server.client().execute_command("CLUSTER", "ADDSLOTSRANGE", first, last)
+    one.client().execute_command("CLUSTER", "MEET", "127.0.0.1", other.port, bus)
+    for server, _, _ in halves:
+        until(lambda server=server: server.client().cluster("INFO").get("cluster_state") == "ok")
+        until(lambda server=server: len(server.client().cluster("SLOTS")) == 2)
+
+
+def test_sentinels(tmp_path):
+    """The master that the sentinels name is read; after a failover it is the one that they name then."""
+    with EmbeddedRedis() as master, EmbeddedRedis() as replica:
+        fill(master.client(), 0, 50)
+        replica.client().replicaof("127.0.0.1", master.port)
+        until(lambda: replica.client().info("replication").get("master_link_status") == "up")
+        port = free_port()
+        settings = tmp_path / "sentinel.conf"
+        settings.write_text(
+            f"port {port}\nbind 127.0.0.1\ndir {tmp_path}\nsentinel monitor orders 127.0.0.1 {master.port} 1\n"
+            "sentinel down-after-milliseconds orders 300\nsentinel failover-timeout orders 2000\n"
+        )
+        argv = [program(), settings, "--sentinel"]
+        with GuardedProcess(argv=argv, log=tmp_path / "sentinel.log") as sentinel:
+            import redis
+
+            with redis.Redis(host="127.0.0.1", port=port, protocol=2) as asked:
+                until(lambda: sentinel.returncode is None and knows_replica(asked))
+            harness = harness_of(f"redis://127.0.0.1:{port}", redis__sentinel__master="orders")
+            with harness.in_background():
+                until(lambda: len(harness.values()) == 50)
+                until(lambda: replica.client().xlen("orders") == 50)
+                master.kill()
+                until(lambda: replica.client().info("replication")["role"] == "master")
+                fill(replica.client(), 50, 100)
+                until(lambda: len(harness.values()) == 100)
+    assert harness.values() == EXPECTED
+
+
+def knows_replica(asked):
+    import redis
+
+    try:
+        return asked.sentinel_slaves("orders")
+    except redis.RedisError:
+        return False
+
+
+def test_tls(tmp_path):
+    """With rediss:// the server's certificate is checked against the authority that is named, or refused."""
+    certificate, key = certificate_of("127.0.0.1", tmp_path)
+    with EmbeddedRedis() as server, TlsProxy(server.port, certificate, key) as proxy:
+        fill(server.client())
+        url = f"rediss://127.0.0.1:{proxy.port}"
+        harness = harness_of(url, redis__tls__ca=str(certificate))
+        harness.run()
+        assert harness.values() == EXPECTED
+        with pytest.raises(SourceError, match=r"not trusted: check redis\.tls\.ca"):
+            harness_of(url).run()
+
+
+def certificate_of(host, folder):
+    """A certificate that signs itself, and its key."""
+    import ipaddress
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
+    now = dt.datetime.now(dt.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(host))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "server.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "server.key").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return folder / "server.pem", folder / "server.key"
+
+
+class TlsProxy(FaultyRedis):
+    """TLS in front of a server that has none."""
+
+    def __init__(self, port, certificate, key):
+        super().__init__(port)
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(certificate, key)
+
+    __slots__ = ("context",)
+
+    @property
+    def port(self):
+        return self._listener.getsockname()[1]
+
+    def __enter__(self):
+        super().__enter__()
+        return self
+
+    def accepted(self, client):
+        return self.context.wrap_socket(client, server_side=True)

@@ -1,0 +1,149 @@
+"""`avro`: object container files, block by block."""
+
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import attrs
+
+from headrace.framework.compat import override
+from headrace.framework.errors import ConfigError, DataError, Fault, Where
+from headrace.framework.stage import Stage
+from headrace.transformers.avro_container import Block, Container, Header
+from headrace.transformers.avro_schema import AvroSchema
+from headrace.transformers.base import ByteStream, Position, Transformer, ValueBatch
+from headrace.transformers.json_check import check
+from headrace.transformers.options import FormatOptions
+from headrace.transformers.seeking import Cursor
+
+__all__ = ["AvroTransformer"]
+
+_MOST_VALUES = 2000
+
+
+@attrs.define
+class AvroTransformer(Transformer):
+    """The records of Avro object container files, with the schema that these hold, in whatever codec.
+
+    Values are objects by field name. Dates and times are the numbers that they are in the file, decimals are
+    `decimal.Decimal`, and a value of a union of several types is an object whose one field is named by its type, as in
+    Kafka Connect. Memory is that of a block, of which no more than `max.record.bytes` are read.
+
+    Reading goes on in the block that holds the next record, after a look at the header.
+    """
+
+    config_class = FormatOptions
+
+    options: FormatOptions = attrs.field(factory=FormatOptions, init=False)
+
+    @override
+    def configure(self, props: Mapping[str, str]) -> None:
+        self.options = FormatOptions.of(props)
+        try:
+            import fastavro  # noqa: F401, PLC0415 - an extra brings it
+        except ImportError as error:
+            message = "avro needs fastavro, which is not installed: pip install 'headrace[avro]'"
+            raise ConfigError([Fault("input.format", "avro", message)]) from error
+
+    @override
+    def batches(self, stream: ByteStream, start: Position) -> Iterator[ValueBatch]:
+        cursor = Cursor(stream)
+        container = Container(cursor, self.options.max_record_bytes, self.options.max_decompression_ratio)
+        header = container.header()
+        if header is None:
+            return
+        decoder = _Decoder(header)
+        skip = start.records
+        if start.byte and start.inside and cursor.seekable:
+            skip = start.inside - 1
+            container.go_to(start.byte, start.records - skip)
+        for block in container.blocks(header, skip):
+            yield from decoder.batches(block, max(0, start.records - block.done))
+
+
+class _Decoder:
+    """What makes values of blocks."""
+
+    def __init__(self, header: Header) -> None:
+        from fastavro import parse_schema  # noqa: PLC0415 - an extra brings it
+
+        try:
+            check(header.schema.strip())
+            self.schema = AvroSchema.of(json.loads(header.schema))
+            wire: Any = parse_schema({"type": "array", "items": self.schema.wire})
+        except Exception as error:  # a library's own, and whatever a strange schema leads to
+            reason = " ".join(str(error).split()) or type(error).__name__
+            message = f"the schema cannot be read ({reason}): mend the writer, or read the object as bytes"
+            raise DataError(message, Where(stage=Stage.TRANSFORM, position="record 1")) from error
+        self._array, self._item = wire, wire["items"]
+        self._read = _reader(recursive=self.schema.is_recursive)
+
+    def batches(self, block: Block, first: int) -> Iterator[ValueBatch]:
+        values, bad = self._values(block)
+        fix = self.schema.fix
+        for at in range(first, len(values), _MOST_VALUES):
+            part = values[at : at + _MOST_VALUES]
+            if fix is not None:
+                part = list(map(fix, part))
+            yield ValueBatch(schema=self.schema.schema, values=part, position_at=partial(_after, block, at))
+        if bad is not None:
+            reason = " ".join(str(bad).split()) or type(bad).__name__
+            where = Where(stage=Stage.TRANSFORM, position=f"record {block.done + len(values) + 1}")
+            raise DataError(f"not of the object's schema ({reason}): put a whole copy in its place", where) from bad
+
+    def _values(self, block: Block) -> tuple[list[Any], Exception | None]:
+        """The records of a block, up to the first that cannot be decoded.
+
+        A block is one array to Avro: all of it is decoded in one call.
+        """
+        if block.count > len(block.data) and block.count > _MOST_VALUES:
+            return [], ValueError(f"a block of {len(block.data)} bytes says that it has {block.count} records")
+        source = io.BytesIO(_number(block.count) + block.data + b"\0")
+        try:
+            values: list[Any] = self._read(source, self._array)
+        except Exception:  # noqa: BLE001 - which record it is, the slow way tells
+            return self._one_by_one(block)
+        if source.read(1):
+            return self._one_by_one(block)
+        return values, None
+
+    def _one_by_one(self, block: Block) -> tuple[list[Any], Exception | None]:
+        source = io.BytesIO(block.data)
+        values: list[Any] = []
+        try:
+            for _ in range(block.count):
+                values.append(self._read(source, self._item))  # noqa: PERF401 - what came before an error counts
+        except Exception as error:  # noqa: BLE001 - a library's own: the caller names the record
+            return values, error
+        left = len(source.read())
+        return values, ValueError(f"the block has {left} bytes behind its last record") if left else None
+
+
+def _after(block: Block, first: int, count: int) -> Position:
+    inside = first + count
+    if inside == block.count:
+        return Position(records=block.done + inside, byte=block.end, inside=1)
+    return Position(records=block.done + inside, byte=block.start, inside=inside + 1)
+
+
+def _number(value: int) -> bytes:
+    """A number that is not negative, as Avro writes it."""
+    left = value << 1
+    found = bytearray()
+    while left > 0x7F:  # noqa: PLR2004 - seven bits a byte
+        found.append(left & 0x7F | 0x80)
+        left >>= 7
+    return bytes([*found, left])
+
+
+def _reader(*, recursive: bool) -> Callable[[io.BytesIO, Any], Any]:
+    """What decodes one value. The quick one would use up the stack on values that are nested without end."""
+    if recursive:
+        from fastavro import _read_py  # noqa: PLC0415 - as below
+
+        return _read_py.schemaless_reader
+    from fastavro import schemaless_reader  # noqa: PLC0415 - an extra brings it
+
+    return schemaless_reader

@@ -1,0 +1,243 @@
+"""Where the elements of a JSON array begin and end, found while the bytes come in."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import attrs
+
+from headrace.framework.errors import DataError, Where
+from headrace.framework.stage import Stage
+from headrace.transformers.base import Position
+from headrace.transformers.json_check import scan
+from headrace.transformers.lines import BOM
+from headrace.transformers.seeking import Cursor
+
+__all__ = ["AFTER_ELEMENT", "END", "Elements", "Found"]
+
+AFTER_ELEMENT, END = 1, 2
+"""What `Position.inside` says: behind an element of the array, or behind everything."""
+
+_BEGINNING, _FIRST = 3, 4
+
+_READ_BYTES = 256 * 1024
+_LONGEST_TOKEN = 12
+_SURE_ENDS = frozenset('"}]')
+_SPACE = re.compile(r"[ \t\n\r]*+")
+_SEPARATOR = re.compile(r"[ \t\n\r]*+([\],]?)[ \t\n\r]*+")
+
+
+_QUICK_DEPTH = 6
+
+
+def _brackets(depth: int) -> bytes:
+    """A pattern for an object or an array, whatever is in it, in which others are nested no deeper than that."""
+    inner = rb'[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+"' + (b"|" + _brackets(depth - 1) if depth else b"")
+    return rb"[{\[](?:" + inner + rb")*+[}\]]"
+
+
+_QUICK = re.compile(rb"[ \t\n\r]*+,[ \t\n\r]*+(" + _brackets(_QUICK_DEPTH) + rb")(?=[ \t\n\r]*+[,\]])", re.DOTALL)
+
+
+@attrs.define
+class Found:
+    """Elements that one read completed: where each lies in `data`, whose first byte is the object's `byte`.
+
+    Reading would go on at `before` for the first of them; `inside` is what a place behind any of them says. Whether
+    they are JSON is not known of all of them.
+    """
+
+    data: bytes
+    byte: int
+    before: Position
+    inside: int = AFTER_ELEMENT
+    starts: list[int] = attrs.field(factory=list)
+    ends: list[int] = attrs.field(factory=list)
+
+    def after(self, count: int) -> Position:
+        """The place right behind the first `count` of them."""
+        if not count:
+            return self.before
+        return Position(records=self.before.records + count, byte=self.byte + self.ends[count - 1], inside=self.inside)
+
+
+@attrs.define
+class Elements:
+    """Reads an object, or what is left of one, and finds the records in it.
+
+    `cursor` stands at `start`, whose `inside` says what comes next. An element of more than `limit` bytes is a
+    `DataError`; 0 is no limit.
+    """
+
+    cursor: Cursor
+    limit: int
+    start: Position = attrs.field(factory=Position)
+    _state: int = attrs.field(init=False)
+    _before: Position = attrs.field(init=False)
+    _data: bytes = attrs.field(default=b"", init=False)
+    _text: str = attrs.field(default="", init=False)
+    _at: int = attrs.field(default=0, init=False)
+    _byte: int = attrs.field(init=False)
+    _ended: bool = attrs.field(default=False, init=False)
+    _failure: Exception | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Begin at `start`."""
+        self._before = self.start
+        self._byte = self.start.byte
+        self._state = self.start.inside or _BEGINNING
+
+    def found(self) -> Iterator[Found]:
+        """The records, as they are completed. Where the stream ends the JSON text must end as well."""
+        while not self._ended:
+            self._fill()
+            part = Found(self._data, self._byte, self._before)
+            error = self._taken(part)
+            if part.ends:
+                self._before = part.after(len(part.ends))
+                yield part
+            if error:
+                raise error
+            if self._failure:
+                raise self._failure
+        if self._state != END and self._byte + len(self._data):
+            raise self._error("the object ends in the middle of its JSON: put a whole copy of it in its place")
+
+    def _fill(self) -> None:
+        """Drop what is done, and read on; what is held doubles, so that a long value is not scanned too often."""
+        rest = self._data[self._at :]
+        if self.limit and len(rest) > self.limit:
+            raise self._too_long()
+        self._byte += self._at
+        pieces, wanted = [rest], max(1, len(rest))
+        try:
+            while wanted > 0 and not self._ended:
+                piece = self.cursor.read(_READ_BYTES)
+                self._ended = not piece
+                pieces.append(piece)
+                wanted -= len(piece)
+        except Exception as error:  # noqa: BLE001 - whatever it is: what came before it is given out first
+            self._failure = error
+        self._data = b"".join(pieces)
+        # A character for a byte: what matters to JSON's form is ASCII.
+        self._text = self._data.decode("latin-1")
+        self._at = len(BOM) if self._state == _BEGINNING and self._data.startswith(BOM) else 0
+
+    def _taken(self, part: Found) -> DataError | None:
+        steps = {_BEGINNING: self._begin, _FIRST: self._first, AFTER_ELEMENT: self._next, END: self._finish}
+        try:
+            while steps[self._state](part):
+                pass
+        except DataError as error:
+            return error
+        return None
+
+    # Each step says whether it got on; if not, it needs more bytes.
+
+    def _begin(self, part: Found) -> bool:
+        at = self._after_space(self._at)
+        if at == len(self._text):
+            return False
+        if self._text[at] != "[":
+            return self._document(part, at)
+        self._state, self._at = _FIRST, at + 1
+        return True
+
+    def _document(self, part: Found, at: int) -> bool:
+        end = self._end_of(at, part)
+        if end is None:
+            return False
+        rest = self._after_space(end)
+        if rest < len(self._text):
+            raise self._bad("something follows the document (a value on each line is input.format=jsonl)", rest, part)
+        if not self._ended:
+            return False
+        part.starts.append(at)
+        part.ends.append(end)
+        part.inside = self._state = END
+        return False
+
+    def _first(self, part: Found) -> bool:
+        at = self._after_space(self._at)
+        if at == len(self._text):
+            return False
+        if self._text[at] != "]":
+            return self._element(part, at)
+        self._state, self._at = END, at + 1
+        return True
+
+    def _next(self, part: Found) -> bool:
+        self._take_many(part)
+        match = _SEPARATOR.match(self._text, self._at)
+        assert match is not None  # noqa: S101 - it matches the empty text, too
+        if match[1] == "]":
+            self._state, self._at = END, match.end(1)
+            return True
+        if match.end() == len(self._text):
+            return False
+        if not match[1]:
+            raise self._bad("an element is followed by neither a comma nor the array's end", match.end(), part)
+        return self._element(part, match.end())
+
+    def _take_many(self, part: Found) -> None:
+        """Take what is an object or an array by its brackets alone; what is not so plain is left where it is."""
+        data, at, before = self._data, self._at, len(part.ends)
+        while match := _QUICK.match(data, at):
+            start, at = match.span(1)
+            part.starts.append(start)
+            part.ends.append(at)
+        if self.limit and len(data) > self.limit:
+            for index in range(before, len(part.ends)):
+                if part.ends[index] - part.starts[index] > self.limit:
+                    del part.starts[index:], part.ends[index:]
+                    raise self._too_long(part)
+        self._at = at
+
+    def _element(self, part: Found, at: int) -> bool:
+        end = self._end_of(at, part)
+        if end is None:
+            return False
+        part.starts.append(at)
+        part.ends.append(end)
+        self._state, self._at = AFTER_ELEMENT, end
+        return True
+
+    def _finish(self, part: Found) -> bool:
+        self._at = self._after_space(self._at)
+        if self._at < len(self._text):
+            raise self._bad("something follows the array", self._at, part)
+        return False
+
+    def _end_of(self, at: int, part: Found) -> int | None:
+        text = self._text
+        try:
+            end = scan(text, at)
+        except ValueError as error:
+            if self._may_be_cut(error):
+                return None
+            place = error.pos if isinstance(error, json.JSONDecodeError) else at
+            raise self._bad(f"not a JSON value ({getattr(error, 'msg', error)})", place, part) from error
+        if self.limit and end - at > self.limit:
+            raise self._too_long(part)
+        return None if end == len(text) and text[end - 1] not in _SURE_ENDS and not self._ended else end
+
+    def _may_be_cut(self, error: ValueError) -> bool:
+        if self._ended or not isinstance(error, json.JSONDecodeError):
+            return False
+        return error.msg.startswith("Unterminated string") or error.pos >= len(self._text) - _LONGEST_TOKEN
+
+    def _after_space(self, at: int) -> int:
+        match = _SPACE.match(self._text, at)
+        return match.end() if match else at
+
+    def _too_long(self, part: Found | None = None) -> DataError:
+        return self._error(
+            f"the record has more than {self.limit} bytes: set max.record.bytes higher if that is meant", part
+        )
+
+    def _bad(self, what: str, at: int, part: Found) -> DataError:
+        return self._error(f"{what} at byte {part.byte + at + 1}: mend the object", part)
+
+    def _error(self, message: str, part: Found | None = None) -> DataError:
+        number = self._before.records + 1 + (len(part.ends) if part else 0)
+        return DataError(message, Where(stage=Stage.TRANSFORM, position=f"record {number}"))

@@ -1,0 +1,240 @@
+"""`parquet`: row group by row group, and of these only the columns that are asked for."""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+
+from headrace.framework.compat import override
+from headrace.framework.errors import ConfigError, DataError, Fault, PipelineError, Where
+from headrace.framework.options import option
+from headrace.framework.parsers import names
+from headrace.framework.stage import Stage
+from headrace.transformers.base import ByteStream, Position, Transformer, ValueBatch
+from headrace.transformers.compression import TOO_MUCH_FROM
+from headrace.transformers.options import FormatOptions
+from headrace.transformers.parquet_file import RangedFile, merged
+from headrace.transformers.parquet_schema import ParquetSchema
+from headrace.transformers.seeking import Cursor
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+__all__ = ["ParquetOptions", "ParquetTransformer"]
+
+_MOST_VALUES = 2000
+_BATCH_BYTES = 1024 * 1024
+_READ_BYTES = 256 * 1024
+
+_HELD_BYTES = 64 * 1024 * 1024
+"""Row groups of more than that are read in small pieces, at the price of more requests."""
+
+
+@attrs.frozen(kw_only=True)
+class ParquetOptions(FormatOptions):
+    """The keys of `parquet`."""
+
+    BEGINNING: ClassVar[str] = "parquet."
+
+    columns: tuple[str, ...] = option(
+        "parquet.columns",
+        names(),
+        default=(),
+        doc="The columns to read, a field in a struct by its path (`a.b`); the others are not even fetched. "
+        "All of them by default.",
+    )
+
+
+@attrs.define
+class ParquetTransformer(Transformer):
+    """The rows of Parquet files, as objects by field name, in the order of the file.
+
+    Dates and times are the numbers that they are in the file, decimals are `decimal.Decimal`. Of an object in which
+    one can go about, the footer is fetched, and then each row group's columns; any other is first copied to a
+    temporary file. In memory are a row group as it is in the file, up to 64 MB of it, and about a megabyte of rows.
+
+    Reading goes on at any row, in the row group that holds it: the number of records is all that it takes.
+    """
+
+    config_class = ParquetOptions
+    handles_compression = True
+
+    options: ParquetOptions = attrs.field(factory=ParquetOptions, init=False)
+
+    @override
+    def configure(self, props: Mapping[str, str]) -> None:
+        self.options = ParquetOptions.of(props)
+        try:
+            import pyarrow  # noqa: F401, ICN001, PLC0415 - an extra brings it
+        except ImportError as error:
+            message = "parquet needs pyarrow, which is not installed: pip install 'headrace[parquet]'"
+            raise ConfigError([Fault("input.format", "parquet", message)]) from error
+
+    @override
+    def batches(self, stream: ByteStream, start: Position) -> Iterator[ValueBatch]:
+        with ExitStack() as opened:
+            source = _file(stream, opened)
+            if source is not None:
+                yield from _Reading(source, self.options, start.records).batches()
+
+
+def _file(stream: ByteStream, opened: ExitStack) -> Any:
+    """The object as a file; None where it has not a byte."""
+    found = Cursor(stream).seekable
+    if found is not None:
+        return RangedFile(found) if found.size else None
+    copy = opened.enter_context(tempfile.TemporaryFile(prefix="headrace-"))  # noqa: SIM115 - it is one
+    while piece := stream.read(_READ_BYTES):
+        copy.write(piece)
+    return copy if copy.tell() else None
+
+
+@attrs.define
+class _Reading:
+    """One object; `done` records of it are behind us."""
+
+    source: Any
+    options: ParquetOptions
+    done: int
+    _schema: ParquetSchema | None = attrs.field(default=None, init=False)
+
+    def batches(self) -> Iterator[ValueBatch]:
+        file = self._opened()
+        before = 0
+        for index in range(file.metadata.num_row_groups):
+            count = file.metadata.row_group(index).num_rows
+            if before + count > self.done:
+                yield from self._group(file, index, before)
+            before += count
+
+    def _opened(self) -> "pq.ParquetFile":
+        from pyarrow import parquet as pq  # noqa: PLC0415 - an extra brings it
+
+        try:
+            file = pq.ParquetFile(self.source, pre_buffer=False, coerce_int96_timestamp_unit="us")
+            self._check_columns(file)
+            if any(self._size(file, index) > _HELD_BYTES for index in range(file.metadata.num_row_groups)):
+                return pq.ParquetFile(
+                    self.source,
+                    metadata=file.metadata,
+                    pre_buffer=False,
+                    buffer_size=_BATCH_BYTES,
+                    coerce_int96_timestamp_unit="us",
+                )
+        except PipelineError:
+            raise
+        except Exception as error:  # pyarrow has many, and the standard library's among them
+            raise self._bad("this is no Parquet file, or not all of one", error) from error
+        return file
+
+    def _group(self, file: "pq.ParquetFile", index: int, before: int) -> Iterator[ValueBatch]:
+        self._plan(file, index)
+        group = file.metadata.row_group(index)
+        self._refuse_bomb(self._size(file, index), group.total_byte_size)
+        rows = max(1, min(_MOST_VALUES, _BATCH_BYTES * group.num_rows // max(1, group.total_byte_size)))
+        found = file.iter_batches(
+            batch_size=rows, row_groups=[index], columns=list(self.options.columns) or None, use_threads=False
+        )
+        while True:
+            try:
+                batch = next(found, None)
+            except PipelineError:
+                raise
+            except Exception as error:  # as above
+                raise self._bad("the row group cannot be read", error) from error
+            if batch is None:
+                break
+            skip = min(max(0, self.done - before), batch.num_rows)
+            before += batch.num_rows
+            if skip < batch.num_rows:
+                yield from self._values(batch.slice(skip))
+        if before < self.done:
+            raise self._bad("the row group has fewer rows than the footer says", None)
+
+    def _values(self, batch: Any) -> Iterator[ValueBatch]:
+        long = self._too_long(batch)
+        values, error = self._converted(batch if long is None else batch.slice(0, long))
+        if values:
+            schema = self._schema.schema if self._schema else None
+            yield ValueBatch(schema=schema, values=values, position_at=partial(_after, self.done))
+            self.done += len(values)
+        if error is not None:
+            raise self._bad("the row has no form here", error) from error
+        if long is not None:
+            limit = self.options.max_record_bytes
+            raise self._bad(f"the row has more than {limit} bytes, see max.record.bytes", None)
+
+    def _converted(self, batch: Any) -> tuple[Sequence[Any], Exception | None]:
+        try:
+            self._schema = self._schema or ParquetSchema.of(batch.schema)
+            return self._schema.values(batch), None
+        except Exception as error:  # noqa: BLE001 - pyarrow's, too; the caller names the row
+            return self._one_by_one(batch, error)
+
+    def _one_by_one(self, batch: Any, failure: Exception) -> tuple[Sequence[Any], Exception | None]:
+        values: list[Any] = []
+        if self._schema is None:
+            return values, failure
+        try:
+            for index in range(batch.num_rows):
+                values += self._schema.values(batch.slice(index, 1))
+        except Exception as error:  # noqa: BLE001 - as above
+            return values, error
+        return values, None
+
+    def _too_long(self, batch: Any) -> int | None:
+        limit = self.options.max_record_bytes
+        if not limit or batch.nbytes <= limit:
+            return None
+        return next((index for index in range(batch.num_rows) if batch.slice(index, 1).nbytes > limit), None)
+
+    def _plan(self, file: "pq.ParquetFile", index: int) -> None:
+        if isinstance(self.source, RangedFile):
+            small = self._size(file, index) <= _HELD_BYTES
+            self.source.plan = merged([_extent(chunk) for chunk in self._chunks(file, index)]) if small else ()
+
+    def _chunks(self, file: "pq.ParquetFile", index: int) -> Iterator[Any]:
+        group = file.metadata.row_group(index)
+        for column in range(group.num_columns):
+            chunk = group.column(column)
+            if not self.options.columns or any(_is_in(chunk.path_in_schema, name) for name in self.options.columns):
+                yield chunk
+
+    def _size(self, file: "pq.ParquetFile", index: int) -> int:
+        return sum(chunk.total_compressed_size for chunk in self._chunks(file, index))
+
+    def _check_columns(self, file: "pq.ParquetFile") -> None:
+        paths = [file.schema.column(index).path for index in range(len(file.schema))]
+        for name in self.options.columns:
+            if not any(_is_in(path, name) for path in paths):
+                known = ", ".join(dict.fromkeys(path.partition(".")[0] for path in paths))
+                message = f"there is no column {name!r}, which parquet.columns names; there are {known}"
+                raise DataError(message, Where(stage=Stage.TRANSFORM, position="record 1"))
+
+    def _refuse_bomb(self, packed: int, unpacked: int) -> None:
+        ratio = self.options.max_decompression_ratio
+        if ratio and unpacked > max(TOO_MUCH_FROM, ratio * packed) and not self.options.columns:
+            raise self._bad(f"{packed} bytes of a row group hold {unpacked}, see max.decompression.ratio", None)
+
+    def _bad(self, what: str, error: Exception | None) -> DataError:
+        reason = f" ({' '.join(str(error).split())})" if error else ""
+        message = f"{what}{reason}: put a whole copy of the object in its place, or mend what wrote it"
+        return DataError(message, Where(stage=Stage.TRANSFORM, position=f"record {self.done + 1}"))
+
+
+def _after(done: int, count: int) -> Position:
+    return Position(records=done + count)
+
+
+def _is_in(path: str, name: str) -> bool:
+    return path == name or path.startswith(f"{name}.")
+
+
+def _extent(chunk: Any) -> tuple[int, int]:
+    """The bytes of a column in a row group."""
+    first = chunk.dictionary_page_offset
+    start = chunk.data_page_offset if first is None or not 0 < first < chunk.data_page_offset else first
+    return start, start + chunk.total_compressed_size
