@@ -17,6 +17,7 @@ __all__ = ["Action", "Decision", "FileOffsetEntry", "OverwritePolicy", "file_key
 FILENAME = "filename"
 POSITION = "position"
 LINE = "line"
+INSIDE = "inside"
 COMPLETE = "complete"
 SIZE = "size"
 LAST_MODIFIED = "lastModified"
@@ -112,7 +113,12 @@ class FileOffsetEntry(OffsetManagerEntry):
 
     def position(self) -> Position:
         """Where reading goes on."""
-        return Position(records=self.record_count, byte=self.byte, line=self.get_int(LINE) or 0)
+        return Position(
+            records=self.record_count,
+            byte=self.byte,
+            line=self.get_int(LINE) or 0,
+            inside=self.get_int(INSIDE) or 0,
+        )
 
     def of_version(self, found: FoundFile, content: Content | None) -> Self:
         """This entry, as one of the file that is there now: known again by what the file shows."""
@@ -130,7 +136,8 @@ class FileOffsetEntry(OffsetManagerEntry):
     def properties_at(self, position: Position, *, tail: str | None = None, complete: bool = False) -> dict[str, Any]:
         """What is stored once reading goes on at `position`; `tail` is the mark of what stands before it."""
         place = {POSITION: position.byte, RECORD_COUNT: position.records}
-        others = {LINE: position.line or None, TAIL: tail, COMPLETE: complete or None}
+        known = {LINE: position.line or None, INSIDE: position.inside or None}
+        others = {**known, TAIL: tail, COMPLETE: complete or None}
         kept = {name: value for name, value in self.get_properties().items() if name not in _PLACE}
         return place | {name: value for name, value in others.items() if value is not None} | kept
 
@@ -166,7 +173,7 @@ class FileOffsetEntry(OffsetManagerEntry):
 
 
 _VERSION = frozenset({SIZE, LAST_MODIFIED, ETAG, INODE, HEAD, HEAD_BYTES})
-_PLACE = frozenset({POSITION, RECORD_COUNT, LINE, TAIL, COMPLETE})
+_PLACE = frozenset({POSITION, RECORD_COUNT, LINE, INSIDE, TAIL, COMPLETE})
 
 
 def what_to_do(

@@ -63,7 +63,12 @@ class Portions:
         transformer = self.transformer
         skip = start.byte if transformer.resumes_at_byte else 0
         if not transformer.handles_compression and self.config.file_compression_type != NONE:
-            opened = open_decompressed(stream, stream.path, self.config.file_compression_type)
+            opened = open_decompressed(
+                stream,
+                stream.path,
+                self.config.file_compression_type,
+                max_ratio=self.config.max_decompression_ratio,
+            )
             if opened.kind != NONE or not skip:
                 leave_out(opened, skip)
                 return transformer.batches(opened, start), opened.kind == NONE

@@ -1,6 +1,7 @@
 """What the user asks for."""
 
 import enum
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 from urllib.parse import urlsplit
@@ -25,8 +26,9 @@ from headrace.framework.config import (
 )
 from headrace.framework.errors import Fault
 from headrace.framework.parsers import Parser
+from headrace.framework.stop_rule import StopKind
 from headrace.sources.redis.client import SCHEMES, Connection, servers_of
-from headrace.sources.redis.ids import StreamId
+from headrace.sources.redis.ids import LAST_NUMBER, StreamId
 from headrace.sources.redis.names import StreamChoice
 
 __all__ = ["EARLIEST", "LATEST", "Mode", "RedisConfig"]
@@ -83,6 +85,7 @@ def _default_converter(config: "RedisConfig") -> str:
 class RedisConfig(SourceCommonConfig):
     """The configuration of the source `redis`."""
 
+    STOP_RULES: ClassVar[frozenset[StopKind]] = frozenset(StopKind)
     INERT: ClassVar[Mapping[str, str]] = {
         "file.compression.type": NOT_OF_STREAMS,
         "file.name.template": "topics and partitions are named by the streams",
@@ -222,10 +225,26 @@ class RedisConfig(SourceCommonConfig):
                 StreamChoice.of(name)
             except ValueError as error:
                 yield self.fault("redis.streams", str(error))
+        yield from self._stop_faults()
         yield from self._group_faults()
         yield from self._server_faults()
         if self.value_field is None and self.input_format != "bytes":
             yield self.fault("input.format", "reads the bytes of one field: name it in redis.value.field")
+
+    def last_wanted(self) -> StreamId | None:
+        """The last id that `stop.rule` lets a run read; None if it is no matter of ids."""
+        rule = self.stop_rule
+        if rule is not None and rule.kind is StopKind.POSITION:
+            return StreamId.parse(rule.position)
+        if rule is not None and rule.time is not None:
+            return StreamId(math.ceil(rule.time.timestamp() * 1000) - 1, LAST_NUMBER)
+        return None
+
+    def _stop_faults(self) -> Iterator[Fault]:
+        try:
+            self.last_wanted()
+        except ValueError as error:
+            yield self.fault("stop.rule", str(error))
 
     def _group_faults(self) -> Iterator[Fault]:
         if self.mode is Mode.OFFSETS:

@@ -8,7 +8,7 @@ import attrs
 
 from headrace.framework.compat import override
 
-__all__ = ["FIRST", "StreamId"]
+__all__ = ["FIRST", "LAST_NUMBER", "StreamId"]
 
 FORM = re.compile(r"([0-9]{1,20})(?:-([0-9]{1,20}))?")
 
@@ -37,6 +37,9 @@ class StreamId:
     def __str__(self) -> str:
         return f"{self.milliseconds}-{self.number}"
 
+
+LAST_NUMBER = 2**64 - 1
+"""The largest number of a time."""
 
 FIRST = StreamId(0)
 """Before every entry."""

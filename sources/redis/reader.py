@@ -73,9 +73,12 @@ class RedisReader(SourceReader[RedisSplit]):
     _streams: dict[str, _Reading] = attrs.field(factory=dict, init=False)
     _ready: deque[_Reading] = attrs.field(factory=deque, init=False)
     _has_sent: bool = attrs.field(default=False, init=False)
+    _last_wanted: StreamId | None = attrs.field(default=None, init=False)
+    _is_rule_met: bool = attrs.field(default=False, init=False)
 
     @override
     def start(self) -> None:
+        self._last_wanted = self.config.last_wanted()
         self._client = connect(self.config.connection())
         transformer = registry.find("transformers", self.config.input_format)()
         transformer.configure({**self.config.props, CHUNK_BYTES: str(self.config.transformer_max_buffer_size)})
@@ -96,7 +99,7 @@ class RedisReader(SourceReader[RedisSplit]):
 
     @override
     def poll(self) -> Sequence[Yielded]:
-        while self._streams and not self.context.task.stopping.is_set():
+        while self._streams and not self._is_rule_met and not self.context.task.stopping.is_set():
             if not self._ready:
                 if self._has_sent and self.config.transaction_boundary is Boundary.POLL:
                     self._has_sent = False
@@ -154,6 +157,15 @@ class RedisReader(SourceReader[RedisSplit]):
         return None
 
     def _entries(self, reading: _Reading) -> Entries:
+        found = self._found(reading)
+        wanted = _until(found, self._last_wanted)
+        reaches = bool(wanted) and StreamId.parse(wanted[-1][0]) == self._last_wanted
+        if reaches or len(wanted) < len(found):
+            self._is_rule_met = True
+            self.context.rule_met()
+        return wanted
+
+    def _found(self, reading: _Reading) -> Entries:
         if reading.group is not None:
             entries, reading.delivered = reading.delivered, ()
             return entries or reading.group.read()
@@ -248,7 +260,7 @@ class RedisReader(SourceReader[RedisSplit]):
 
 
 def _until(entries: Entries, end: StreamId | None) -> Entries:
-    """The entries up to the end of a bounded run."""
+    """The entries up to an id, that included."""
     if end is None or not entries or StreamId.parse(entries[-1][0]) <= end:
         return entries
     return [entry for entry in entries if StreamId.parse(entry[0]) <= end]

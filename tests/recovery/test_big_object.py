@@ -35,12 +35,14 @@ class OneBigObject(BaseHTTPRequestHandler):
             self.answer(200, len(LISTING))
             self.wfile.write(LISTING)
             return
-        first = int(re.fullmatch(r"bytes=(\d+)-", self.headers.get("range", "bytes=0-"))[1])
-        self.answer(206 if first else 200, SIZE - first, **{"content-range": f"bytes {first}-{SIZE - 1}/{SIZE}"})
+        wanted = self.headers.get("range")
+        first, last = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted or "bytes=0-").groups()
+        first, end = int(first), min(SIZE, int(last or SIZE) + 1)
+        self.answer(206 if wanted else 200, end - first, **{"content-range": f"bytes {first}-{end - 1}/{SIZE}"})
         block = memoryview(self.line * (2 * MB // len(self.line)))
-        while first < SIZE:
+        while first < end:
             start = first % len(self.line)
-            first += self.wfile.write(block[start : start + min(MB, SIZE - first)])
+            first += self.wfile.write(block[start : start + min(MB, end - first)])
 
     def answer(self, status, length, **headers):
         self.send_response_only(status)

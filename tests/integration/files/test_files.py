@@ -1,6 +1,7 @@
 """Files that are there as a whole: which are read, when they are done, and what becomes of them."""
 
 import gzip
+import json
 import os
 import subprocess
 import sys
@@ -358,3 +359,63 @@ class TestUrls:
         done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
         assert str(folder / "a") in done.stdout
         assert "s3:// needs what is not installed: pip install fsspec" in done.stdout
+
+
+ROWS = [{"n": number, "text": "x" * 500} for number in range(2000)]
+
+
+def json_of(path):
+    path.write_text(json.dumps(ROWS))
+
+
+def csv_of(path):
+    path.write_text("n,text\n" + "".join(f"{row['n']},{row['text']}\n" for row in ROWS))
+
+
+def avro_of(path):
+    import fastavro
+
+    fields = [{"name": "n", "type": "long"}, {"name": "text", "type": "string"}]
+    with path.open("wb") as file:
+        fastavro.writer(file, {"type": "record", "name": "row", "fields": fields}, ROWS, sync_interval=50_000)
+
+
+def parquet_of(path):
+    from pyarrow import Table, parquet
+
+    parquet.write_table(Table.from_pylist(ROWS), path, row_group_size=200)
+
+
+@pytest.mark.parametrize("write", [json_of, csv_of, avro_of, parquet_of])
+def test_a_format_goes_on_where_a_dead_run_has_left_it(folder, write):
+    """Whatever the format's place in a file is made of, it is stored: the rest follows, each record once."""
+
+    class Dying(MemoryWriter):
+        commits = 0
+
+        def commit(self, offsets, counted):
+            Dying.commits += 1
+            if Dying.commits == 3:
+                raise SinkError("dead")
+            super().commit(offsets, counted)
+
+    name = write.__name__.removesuffix("_of")
+    write(folder / "rows")
+    more = {"transaction__boundary": "poll", "max__poll__records": "1"}
+    harness = harness_of(folder, input__format=name, value__converter="json", **more)
+    writer, harness.writer = harness.writer, Dying
+    with pytest.raises(SinkError):
+        harness.run()
+    before = harness.offset(filename=str(folder / "rows"))
+    assert 0 < before["recordCount"] < len(ROWS)
+    assert ("inside" in before) == (name in {"json", "avro"})
+    harness.writer = writer
+    harness.run()
+    assert [int(json.loads(value)["n"]) for value in harness.values()] == list(range(len(ROWS)))
+
+
+def test_a_file_that_unpacks_beyond_measure_is_refused(folder):
+    """`max.decompression.ratio` holds for files as it does for objects."""
+    (folder / "bomb.gz").write_bytes(gzip.compress((b" " * 999_999 + b"\n") * 80))
+    with pytest.raises(DataError, match=r"max\.decompression\.ratio"):
+        harness_of(folder, input__format="jsonl", max__decompression__ratio="100").run()
