@@ -113,6 +113,11 @@ class DyingProducer:
     is_sound: ClassVar[bool] = False
     """Nobody else is to have it, so it is closed where another would be kept."""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction is open."""
+        return bool(self.living.is_open)
+
     def write(self, topic: str, key: bytes | None, values: Sequence[bytes | None], **more: Any) -> None:
         """Hand records to the client library."""
         self.death.come("write")
@@ -129,9 +134,11 @@ class DyingProducer:
         self.living.commit()
 
     def abort(self) -> None:
-        """Abort."""
-        self.living.abort()
+        """Abort; the dead do not."""
+        if not self.death.has_come:
+            self.living.abort()
 
     def close(self) -> None:
-        """Let go of the id."""
-        self.living.close()
+        """Let go of the id; the dead do not."""
+        if not self.death.has_come:
+            self.living.close()
