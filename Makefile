@@ -7,7 +7,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 PYTHON ?=
-JOBS ?= 2
+JOBS ?= 3
 ARGS ?=
 
 PACKAGES := $(wildcard framework offsets transformers converters sources sinks)
@@ -35,6 +35,7 @@ lint: install ## ruff and mypy
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@cd tests && ../$(PY) -P -m mypy --config-file ../pyproject.toml -p headrace
+	@cd bench && ../$(PY) -P -m mypy --config-file ../pyproject.toml -p sidebyside
 
 .PHONY: format
 format: install ## let ruff arrange the code
@@ -42,8 +43,8 @@ format: install ## let ruff arrange the code
 	@$(PY) -m ruff format .
 
 .PHONY: bench
-bench: java ## the benchmarks, each beside its limit or a peer
-	@for program in bench/*.py; do [ ! -e "$$program" ] || $(PY) -P "$$program" || exit 1; done
+bench: java ## Headrace beside its peers and its limit, 20 minutes (ARGS="--quick", ARGS=--help)
+	@$(PY) -P bench $(ARGS)
 
 .PHONY: docs
 docs: install ## run every block of the pages that people read
@@ -56,7 +57,7 @@ wheel: $(VENV)/.dependencies ## build the wheel into dist/
 
 .PHONY: clean
 clean: ## remove what make has made here
-	rm -rf $(VENV) .tox build dist *.egg-info .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .bench .tox build dist *.egg-info .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .PHONY: install
 install: $(VENV)/.installed

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import attrs
 
 from headrace.converters.base import Converter
-from headrace.converters.json_rows import Rows, rows_writer
+from headrace.converters.json_rows import Maps, Rows, rows_writer
 from headrace.converters.json_schema import SchemaWriter
 from headrace.converters.json_text import to_json
 from headrace.framework.compat import override
@@ -111,7 +111,7 @@ class _Known:
     after: bytes
     is_text: bool
     writer: SchemaWriter
-    rows: Rows | None
+    rows: Rows | Maps | None
 
     @classmethod
     def of(cls, schema: Schema | None, options: JsonOptions) -> "_Known":
@@ -122,7 +122,7 @@ class _Known:
         before, after = b"", b""
         if options.schemas:
             before, after = writer.envelope(None if is_text else schema).encode(), b"}"
-        rows = None if schema is None else rows_writer(schema, writer)
+        rows = None if schema is None else rows_writer(schema, writer, before, after)
         return cls(schema, before, after, is_text, writer, rows)
 
     def text(self, value: Any) -> bytes:
@@ -130,13 +130,11 @@ class _Known:
 
     def texts(self, values: Sequence[Any]) -> Sequence[bytes | None] | None:
         """All of them; None where each has to be looked at by itself."""
-        if self.is_text:
-            found: Sequence[bytes] | None = values
-        else:
-            found = self.rows.texts(values) if self.rows else None
-        if found is None or not self.before:
-            return found
-        return None if None in found else [self.before + text + self.after for text in found]
+        if not self.is_text:
+            return self.rows.texts(values) if self.rows else None
+        if not self.before:
+            return values
+        return None if None in values else [self.before + text + self.after for text in values]
 
     def _payload(self, value: Any) -> bytes:
         if self.is_text and isinstance(value, bytes):

@@ -12,9 +12,10 @@ from tenacity.wait import wait_base, wait_exponential, wait_random
 from headrace.framework.compat import override
 from headrace.framework.errors import RetriableError
 
-__all__ = ["Backoff", "BackoffConfig"]
+__all__ = ["LONGEST_S", "Backoff", "BackoffConfig"]
 
 LONGEST_S = 5.0
+"""The longest wait of a task, so that a stop is seen in time."""
 
 T = TypeVar("T")
 

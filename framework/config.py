@@ -1,29 +1,32 @@
 """The configuration that every source has in common."""
 
-import enum
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, Literal
 
 import attrs
 
 from headrace.framework import connect_keys
+from headrace.framework.choices import Boundary, DataLoss, Support
 from headrace.framework.client_names import COMMON, LIBRDKAFKA
 from headrace.framework.client_settings import Client, client_settings
 from headrace.framework.compat import override
-from headrace.framework.errors import ConfigError, Fault
+from headrace.framework.error_options import ErrorOptions
+from headrace.framework.errors import Fault
 from headrace.framework.format_keys import compresses_by_itself, format_keys, keys_without_effect
 from headrace.framework.limits import max_decompression_ratio, max_record_bytes
-from headrace.framework.naming import NameTemplate
 from headrace.framework.options import Option, Options, derived, option
 from headrace.framework.parsers import (
     INT_MAX,
+    JAVA_JSON,
     Parser,
     boolean,
     choice,
+    converter,
     decimal,
     integer,
     member,
     milliseconds,
+    name_template,
     names,
     plugin,
     secret,
@@ -33,6 +36,7 @@ from headrace.framework.parsers import (
 )
 from headrace.framework.secrets import Secret
 from headrace.framework.stop_rule import StopKind, StopRule
+from headrace.framework.tolerance import Tolerance
 
 __all__ = [
     "Boundary",
@@ -58,73 +62,10 @@ __all__ = [
 ]
 
 JAVA_SOURCES = {"io.aiven.kafka.connect.s3.source.S3SourceConnector": "s3"}
-JAVA_JSON = "org.apache.kafka.connect.json.JsonConverter"
 CLIENTS: tuple[Client, ...] = ("producer", "consumer", "admin")
 OBJECT_TIMEOUT_MS = 900_000
 TIMEOUT_MS = 30_000
 JAVA_BUFFER = 4096
-
-
-class Support(enum.StrEnum):
-    """Whether a run delivers exactly once."""
-
-    REQUIRED = "required"
-    REQUESTED = "requested"
-    DISABLED = "disabled"
-
-
-class Boundary(enum.StrEnum):
-    """Where a transaction may end."""
-
-    INTERVAL = "interval"
-    POLL = "poll"
-    OBJECT = "object"
-
-
-class Tolerance(enum.StrEnum):
-    """What becomes of a bad record: it fails its task, or is passed over."""
-
-    NONE = "none"
-    ALL = "all"
-
-
-class DataLoss(enum.StrEnum):
-    """What becomes of a run whose source has lost something unread: it fails, or goes on and says so."""
-
-    FAIL = "fail"
-    CONTINUE = "continue"
-
-
-def _converter() -> Parser[str]:
-    return plugin(
-        "converters",
-        "bytes",
-        "string",
-        "json",
-        also=(
-            "org.apache.kafka.connect.converters.ByteArrayConverter",
-            JAVA_JSON,
-            "org.apache.kafka.connect.storage.StringConverter",
-        ),
-        not_yet=(
-            "avro",
-            "jsonschema",
-            "protobuf",
-            "io.confluent.connect.avro.AvroConverter",
-            "io.confluent.connect.json.JsonSchemaConverter",
-            "io.confluent.connect.protobuf.ProtobufConverter",
-        ),
-    )
-
-
-def _template() -> Parser[str]:
-    def parse(given: str) -> str:
-        try:
-            return NameTemplate.parse(given).text
-        except ConfigError as error:
-            raise ValueError("; ".join(fault.message for fault in error.faults)) from error
-
-    return Parser("name template", parse)
 
 
 def _default_timeout(config: "SourceCommonConfig") -> int:
@@ -145,7 +86,7 @@ def _compressed_twice(props: Mapping[str, str]) -> bool:
 
 
 @attrs.frozen(kw_only=True)
-class SourceCommonConfig(Options):
+class SourceCommonConfig(ErrorOptions):
     """What the framework reads of every configuration; a source's own configuration extends it.
 
     For a subclass the set of keys is closed: an unknown one is a fault. This class itself lets the keys of a task pass
@@ -207,7 +148,7 @@ class SourceCommonConfig(Options):
         "transaction.boundary.interval.ms",
         milliseconds(at_least=1),
         default=1000,
-        doc="How long a transaction is open, with the boundary `interval`.",
+        doc="How long a transaction is open with the boundary `interval`; at the end of what there is, not so long.",
     )
     transaction_boundary_max_records: int = option(
         "transaction.boundary.max.records",
@@ -276,7 +217,7 @@ class SourceCommonConfig(Options):
     )
     file_name_template: str = option(
         "file.name.template",
-        _template(),
+        name_template(),
         default=".*",
         doc="A regular expression for the names of objects to read, with `{{topic}}`, `{{partition}}`, "
         "`{{start_offset}}` and `{{timestamp}}`.",
@@ -287,31 +228,12 @@ class SourceCommonConfig(Options):
         default="balanced",
         doc="Which task reads an object.",
     )
-    key_converter: str = option("key.converter", _converter(), default="bytes", doc="How keys become bytes.")
+    key_converter: str = option("key.converter", converter(), default="bytes", doc="How keys become bytes.")
     value_converter: str = option(
         "value.converter",
-        _converter(),
+        converter(),
         default=derived(_default_converter, "`bytes` for the format `bytes`, `string` for `text`, else `json`"),
         doc="How values become bytes.",
-    )
-    errors_tolerance: Tolerance = option(
-        "errors.tolerance",
-        member(Tolerance, not_yet=(Tolerance.ALL,)),
-        default=Tolerance.NONE,
-        doc="What becomes of a bad record.",
-    )
-    errors_retry_timeout_ms: int = option(
-        "errors.retry.timeout",
-        milliseconds(at_least=-1),
-        default=0,
-        doc="How long a task may try again what fails, without getting on, before that fails the run; with 0 and -1 "
-        "what the source can try again is tried for ever.",
-    )
-    errors_retry_delay_max_ms: int = option(
-        "errors.retry.delay.max.ms", milliseconds(at_least=1), default=60_000, doc="The longest wait between two tries."
-    )
-    errors_log_enable: bool = option(
-        "errors.log.enable", boolean(), default=False, doc="Whether every failed operation is in the log."
     )
     sink: str = option("sink", plugin("sinks", "kafka", not_yet=("iggy", "nats")), default="kafka", doc="Where to.")
     data_loss: DataLoss = option(
@@ -353,6 +275,7 @@ class SourceCommonConfig(Options):
     def validate(self) -> Iterable[Fault]:
         yield from super().validate()
         yield from self._transaction_faults()
+        yield from self._dead_letter_faults()
         if self.stop_rule is not None and self.stop_rule.kind not in self.STOP_RULES:
             known = ", ".join(sorted(self.STOP_RULES))
             yield self.fault("stop.rule", f"is not for this source: this source knows {known}")
@@ -367,6 +290,12 @@ class SourceCommonConfig(Options):
                 "transaction.boundary.interval.ms",
                 "must be less than transaction.timeout.ms, after which the broker ends the transaction",
             )
+
+    def _dead_letter_faults(self) -> Iterator[Fault]:
+        others = {self.topic: "the records", self.offset_storage_topic: "the offsets"}
+        if self.dead_letter_topic is not None and self.dead_letter_topic in others:
+            message = f"is the topic of {others[self.dead_letter_topic]}: dead letters need one of their own"
+            yield self.fault("errors.deadletterqueue.topic.name", message)
 
     @property
     def source(self) -> str:

@@ -91,9 +91,9 @@ INERT: Mapping[str, str] = {
     **_for("a connector may always override the settings of its clients", "connector.client.config.override.policy"),
     **_for("a changed configuration is read when a run starts", "config.action.reload"),
     **_for("a run never has more tasks than tasks.max", "tasks.max.enforce"),
+    **_for("the source has no objects that can be split", "split.size.bytes"),
     **_for("topics are not tracked", "topic.tracking.allow.reset", "topic.tracking.enable"),
     **_for("missing topics are created only if the broker does so", "topic.creation.enable"),
-    **_for("log lines name the place of a record, never its content", "errors.log.include.messages"),
     **_for("headers are sent as the bytes that they are", "header.converter", "header.converter.*"),
     **_for("Kafka Connect itself has dropped it", "internal.key.converter", "internal.key.converter.*"),
     **_for("Kafka Connect itself has dropped it", "internal.value.converter", "internal.value.converter.*"),
@@ -132,18 +132,10 @@ NOT_YET: Mapping[str, str] = {
     **_for("single-message transforms do not work so far; take them out", "transforms", "transforms.*"),
     **_for("predicates do not work so far; take them out", "predicates", "predicates.*"),
     **_for(
-        "there are no dead letters so far; take it out",
-        "errors.deadletterqueue.*",
-        "errors.deadletterqueue.context.headers.enable",
-        "errors.deadletterqueue.topic.name",
-        "errors.deadletterqueue.topic.replication.factor",
-    ),
-    **_for(
         "topics are not created by these rules so far; create the topic and take them out",
         "topic.creation.*",
         "topic.creation.groups",
     ),
-    **_for("an object is read by one task so far; take it out", "split.size.bytes"),
     **_for("records carry no headers of Headrace's so far; take it out", "headers.source.enable"),
     **_for("records carry no timestamp so far; take it out", "timestamp.source"),
     **_for("there is no sink but Kafka so far", "sink.iggy.*", "sink.nats.*"),
@@ -151,7 +143,6 @@ NOT_YET: Mapping[str, str] = {
 
 NEUTRAL: Mapping[str, str] = {
     "headers.source.enable": "false",
-    "split.size.bytes": "0",
 }
 """Values with which a key of `NOT_YET` asks for nothing; the empty text always does."""
 

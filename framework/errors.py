@@ -13,6 +13,7 @@ HeadraceError
 │   │   └── OffsetValueError
 │   ├── RetriableError
 │   ├── SinkError
+│   │   ├── RecordTooLargeError
 │   │   └── TransactionTooLongError
 │   ├── SourceError
 │   │   ├── ObjectArchivedError
@@ -74,6 +75,7 @@ __all__ = [
     "PipelineError",
     "PluginError",
     "PortInUseError",
+    "RecordTooLargeError",
     "RetriableError",
     "SetupError",
     "SinkError",
@@ -211,6 +213,12 @@ class ObjectArchivedError(SourceError):
 
 class SinkError(PipelineError):
     """The sink refused records, or did not take them in time."""
+
+
+class RecordTooLargeError(SinkError):
+    """A record is larger than the sink takes; `index` is its place among those that were written with it."""
+
+    index: int = 0
 
 
 class TransactionTooLongError(SinkError):

@@ -7,10 +7,12 @@ from headrace.framework.errors import PluginError
 from headrace.framework.limits import LIMITS
 from headrace.framework.options import Option, Options
 from headrace.framework.registry import DISTRIBUTION, Kind, find, plugins
+from headrace.framework.tolerance import TOLERANCE
 
 __all__ = ["built_in_formats", "compresses_by_itself", "format_keys", "keys_without_effect", "options_of"]
 
 _FORMAT, _BYTES = "input.format", "bytes"
+_OF_EVERY_FORMAT = frozenset({*LIMITS, TOLERANCE})
 
 
 def format_keys(props: Mapping[str, str]) -> frozenset[str]:
@@ -40,7 +42,7 @@ def options_of(name: str) -> tuple[Option, ...]:
         kind = getattr(find(Kind.TRANSFORMERS, name), "config_class", Options)
     except PluginError:
         return ()
-    return tuple(option for option in kind.options() if option.key not in LIMITS)
+    return tuple(option for option in kind.options() if option.key not in _OF_EVERY_FORMAT)
 
 
 @cache

@@ -12,6 +12,8 @@ from typing import Generic, TypeVar
 
 import attrs
 
+from headrace.framework.errors import ConfigError
+from headrace.framework.naming import NameTemplate
 from headrace.framework.registry import plugins
 from headrace.framework.secrets import Secret
 
@@ -19,10 +21,12 @@ __all__ = [
     "Parser",
     "boolean",
     "choice",
+    "converter",
     "decimal",
     "integer",
     "member",
     "milliseconds",
+    "name_template",
     "names",
     "plugin",
     "secret",
@@ -34,6 +38,7 @@ __all__ = [
 T = TypeVar("T")
 E = TypeVar("E", bound=enum.StrEnum)
 
+JAVA_JSON = "org.apache.kafka.connect.json.JsonConverter"
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 SERVER = re.compile(r"(?:[0-9A-Za-z_.+-]+://)?(?:\[[0-9A-Fa-f:.%]+\]|[0-9A-Za-z_.%-]+):([0-9]{1,5})")
@@ -221,3 +226,38 @@ def _limits(at_least: float | None, at_most: float | None) -> str:
     if at_least is None:
         return "" if at_most is None else f"at most {at_most}"
     return f"at least {at_least}" if at_most is None else f"{at_least} to {at_most}"
+
+
+def converter() -> Parser[str]:
+    """A converter: one of ours, by its name or Java's class name, or another one's."""
+    return plugin(
+        "converters",
+        "bytes",
+        "string",
+        "json",
+        also=(
+            "org.apache.kafka.connect.converters.ByteArrayConverter",
+            JAVA_JSON,
+            "org.apache.kafka.connect.storage.StringConverter",
+        ),
+        not_yet=(
+            "avro",
+            "jsonschema",
+            "protobuf",
+            "io.confluent.connect.avro.AvroConverter",
+            "io.confluent.connect.json.JsonSchemaConverter",
+            "io.confluent.connect.protobuf.ProtobufConverter",
+        ),
+    )
+
+
+def name_template() -> Parser[str]:
+    """A template of objects' names, which is a faulty one if it has faults."""
+
+    def parse(given: str) -> str:
+        try:
+            return NameTemplate.parse(given).text
+        except ConfigError as error:
+            raise ValueError("; ".join(fault.message for fault in error.faults)) from error
+
+    return Parser("name template", parse)

@@ -6,8 +6,9 @@ from typing import Any
 import attrs
 
 from headrace.framework.schema import Schema
+from headrace.transformers.base import Position, Rejected
 
-__all__ = ["Header", "RecordBatch", "SourceRecord"]
+__all__ = ["Header", "Origin", "RecordBatch", "SourceRecord"]
 
 Header = tuple[str, bytes | None]
 
@@ -39,6 +40,17 @@ class SourceRecord:
     headers: Sequence[Header] = ()
 
 
+@attrs.frozen
+class Origin:
+    """Where the values of a batch lie, for whoever has to name one of them, or to read it again.
+
+    `object` is the piece's name for people; `position_at(n)` is where reading goes on after the first n values.
+    """
+
+    object: str
+    position_at: Callable[[int], Position]
+
+
 @attrs.frozen(kw_only=True)
 class RecordBatch:
     """Many records of one origin with one offset entry: the fast way to say the same.
@@ -48,6 +60,9 @@ class RecordBatch:
 
     `offset_at(n)` gives the offset after the first `n` values. It is asked for when something goes wrong inside the
     batch, so that what came before is committed and nothing is lost; a batch without it stands or falls as one.
+
+    `rejected` is a piece that is no record, in a batch that has no values and whose offset is behind that piece: with
+    `errors.tolerance=all` only. `origin` says where the values lie; dead letters name it.
     """
 
     source_partition: Mapping[str, Any] = attrs.field(converter=_copy)
@@ -60,6 +75,13 @@ class RecordBatch:
     timestamp: int | None = None
     headers: Sequence[Header] = ()
     offset_at: Callable[[int], Mapping[str, Any]] | None = None
+    rejected: Rejected | None = None
+    origin: Origin | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it only moves the offset."""
+        return not self.values and self.rejected is None
 
     def head(self, count: int) -> "RecordBatch | None":
         """The first `count` values as a batch of their own, or None where the batch cannot be cut there."""

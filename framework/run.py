@@ -139,6 +139,7 @@ class Run:
 def _claimed(props: Mapping[str, str], *, bounded: bool) -> Coordinator:
     """A coordinator that has claimed its connector: the start of every run."""
     from headrace.offsets.kafka.claim import Claim  # noqa: PLC0415 - Kafka comes in when it is used
+    from headrace.offsets.kafka.dead_letters import ensure_dead_letter_topic  # noqa: PLC0415 - as above
     from headrace.offsets.kafka.settings import KafkaSettings  # noqa: PLC0415 - as above
     from headrace.offsets.kafka.topic import ensure_offsets_topic  # noqa: PLC0415 - as above
 
@@ -148,6 +149,8 @@ def _claimed(props: Mapping[str, str], *, bounded: bool) -> Coordinator:
     sink = make_sink(config)
     settings = KafkaSettings.of(config)
     partitions = ensure_offsets_topic(settings)
+    if config.is_tolerant and config.dead_letter_topic is not None:
+        ensure_dead_letter_topic(settings, config.dead_letter_topic, config.dead_letter_replication_factor)
     claim = Claim.take(settings, partitions=partitions, tasks=config.tasks_max)
     coordinator = Coordinator(
         config=config,

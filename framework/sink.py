@@ -50,7 +50,11 @@ class SinkWriter(ABC):
         timestamp: int | None = None,
         headers: Sequence[Header] = (),
     ) -> None:
-        """Send records that differ in their values only; begins a transaction where none is open."""
+        """Send records that differ in their values only; begins a transaction where none is open.
+
+        A value that is larger than the sink takes is a `RecordTooLargeError`, whose `index` says which one: those
+        before it were written, it and those behind it were not, and writing may go on.
+        """
 
     @abstractmethod
     def commit(self, offsets: Offsets, counted: Mapping[str, int]) -> None:

@@ -11,13 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-import attrs
-
 from headrace.framework.config import SourceCommonConfig
+from headrace.framework.errors import SourceError
+from headrace.framework.replay import Replays
 from headrace.framework.source_offsets import SourceOffsets
+from headrace.framework.split_description import SplitDescription
 from headrace.framework.task import TaskContext, Yielded
 from headrace.offsets.entry import RECORD_COUNT
-from headrace.offsets.store import OffsetStore
+from headrace.offsets.store import Offsets, OffsetStore
 
 __all__ = [
     "Boundedness",
@@ -65,6 +66,11 @@ class Split(ABC):
         return [self.source_partition]
 
     @property
+    def whole_id(self) -> str:
+        """What names the thing that the split is a part of, for counting things: its own id where it is all of it."""
+        return self.split_id
+
+    @property
     def version(self) -> str:
         """What tells the thing from another one of the same name, as `SplitSource.finished_version` names it."""
         return ""
@@ -74,20 +80,14 @@ class Split(ABC):
         """How much work it is, in whatever the source's splits are compared by; 0 if nobody knows."""
         return 0
 
+    @property
+    def is_endless(self) -> bool:
+        """Whether its reader never reports it as finished: a stream that is read on and on.
 
-@attrs.frozen(kw_only=True)
-class SplitDescription:
-    """What is known of a split without opening it, for people.
-
-    `key` is its name; `records_done` and `byte` are where reading goes on; `topic` is where its records go, None if
-    only the records themselves can say. `get_calls` is how many requests reading the rest takes, if all goes well.
-    """
-
-    key: str
-    records_done: int = 0
-    byte: int = 0
-    topic: str | None = None
-    get_calls: int = 0
+        A reader with such a split is never idle, so what comes new for it ends the micro-batch. One whose splits end
+        gets what is new when it is through with them.
+        """
+        return False
 
 
 S = TypeVar("S", bound=Split)
@@ -133,6 +133,10 @@ class SplitEnumeratorContext(Protocol[S_contra]):
         """The reader to which a split of that name was given in this run, and has to be given again."""
         ...
 
+    def in_hand(self, split_id: str) -> bool:
+        """Whether a reader has a split of that name, as far as the driver knows: it is assigned, and not finished."""
+        ...
+
     def backlog(self) -> int:
         """How many splits the readers still have: an enumerator that has found enough may wait with finding more."""
         ...
@@ -158,11 +162,14 @@ class SplitEnumeratorContext(Protocol[S_contra]):
         ...
 
     def signal_no_more_splits(self, reader_id: int) -> None:
-        """Tell a reader that what it has is all that it gets."""
+        """Tell a reader that what it has is all that it gets.
+
+        Once every reader has been told, a run ends with the last split: also one that was to go on.
+        """
         ...
 
     def send_source_event(self, reader_id: int, event: Mapping[str, Any]) -> None:
-        """Send a reader something of the source's own."""
+        """Send a reader something of the source's own: it comes with the reader's next plan, before its first poll."""
         ...
 
     def call_async(
@@ -219,6 +226,17 @@ class SplitEnumerator(ABC, Generic[S]):
 
     def handle_source_event(self, reader_id: int, event: Mapping[str, Any]) -> None:
         """A reader has sent something of the source's own."""
+
+    def offsets_to_write(self) -> Offsets:
+        """Entries that nobody but the enumerator can write: those of what is several splits; None forgets one.
+
+        Called between micro-batches, often, before any split that was assigned until now goes to its reader; also once
+        a run has nothing left to read. All of it is written in one transaction of the driver's, and `context.offsets`
+        has it from then on; if that fails, so does the run. Only source partitions that no reader has in hand, and
+        such whose splits were assigned anew with what is written here: what a reader may still be writing is not to
+        be overwritten. An object that `complete` is said of counts as finished by this run.
+        """
+        return {}
 
     def snapshot_state(self) -> Mapping[str, Any] | None:
         """What the next enumerator must remember, a resolved start position for example: a flat map, as an offset is.
@@ -356,6 +374,10 @@ class SplitSource(ABC, Generic[S]):
     def source_offsets(self) -> SourceOffsets:
         """What the source can say about offsets beyond their form: for `headrace offsets`, after `configure`."""
         return SourceOffsets()
+
+    def replays(self) -> Replays:
+        """What reads single pieces of the source again, on the driver, after `configure`; the caller closes it."""
+        raise SourceError("this source cannot read what stands on the dead-letter topic again")
 
     @abstractmethod
     def create_enumerator(

@@ -1,12 +1,13 @@
 """What ends a bounded run: `stop.rule`, as a value."""
 
 import enum
+import time
 from datetime import UTC, datetime
 from typing import Self
 
 import attrs
 
-__all__ = ["SNAPSHOT", "StopKind", "StopRule"]
+__all__ = ["SNAPSHOT", "StopKind", "StopRule", "TimeLimit"]
 
 
 class StopKind(enum.StrEnum):
@@ -19,7 +20,8 @@ class StopKind(enum.StrEnum):
     """A split has been read up to a position, that included, in the source's own words."""
 
     TIME = "time"
-    """A split has been read up to a time, that excluded, by the source's own clock."""
+    """A split has been read up to a time, that excluded, by the source's own clock; of a source that lists pieces
+    which have a time as a whole, those from before it have been read."""
 
     COUNT = "count"
     """So many records are committed, in the whole source."""
@@ -61,6 +63,31 @@ class StopRule:
             "must be snapshot, position:<position>, time:<ISO time, UTC where it has no zone>, count:<records> or "
             "idle:<milliseconds>"
         )
+
+
+@attrs.frozen
+class TimeLimit:
+    """What a rule `time` means for a source that lists pieces, each with the time at which it was last modified.
+
+    Those that were modified before the rule's time are read. A listing that begins once that time has come, by the
+    driver's clock, is the last one; where it lies in the past, that is the first. Without such a rule all is read.
+    """
+
+    ends_at: float | None = None
+
+    @classmethod
+    def of(cls, rule: StopRule | None) -> Self:
+        """The limit that a configuration's rule sets."""
+        return cls() if rule is None or rule.time is None else cls(rule.time.timestamp())
+
+    @property
+    def has_come(self) -> bool:
+        """Whether a listing that begins now is the last."""
+        return self.ends_at is not None and time.time() >= self.ends_at
+
+    def lets_in(self, modified_ms: int) -> bool:
+        """Whether what was modified then is read."""
+        return self.ends_at is None or modified_ms < self.ends_at * 1000
 
 
 def _time(text: str) -> datetime:

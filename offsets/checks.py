@@ -5,8 +5,9 @@ from typing import Any
 
 from headrace.framework.errors import Fault
 from headrace.framework.nearest import near_miss, nearest
+from headrace.framework.parts import PART, PARTS
 
-__all__ = ["count_faults", "flag_faults", "partition_faults", "slip_faults", "text_faults"]
+__all__ = ["count_faults", "flag_faults", "part_faults", "partition_faults", "slip_faults", "text_faults"]
 
 
 def partition_faults(partition: Mapping[str, Any], names: Collection[str]) -> Iterator[Fault]:
@@ -23,6 +24,17 @@ def partition_faults(partition: Mapping[str, Any], names: Collection[str]) -> It
             yield Fault(f"partition.{name}", None, "is missing")
         elif not isinstance(value, str) or not value:
             yield Fault(f"partition.{name}", str(value), "must be a text that is not empty")
+
+
+def part_faults(partition: Mapping[str, Any], offset: Mapping[str, Any]) -> Iterator[Fault]:
+    """The partition of a part has its number, and the offset says how many there are."""
+    number, parts = partition.get(PART), offset.get(PARTS)
+    if PART not in partition:
+        return
+    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+        yield Fault(f"partition.{PART}", str(number), "must be a whole number, not less than 0")
+    elif isinstance(parts, bool) or not isinstance(parts, int) or parts <= number:
+        yield Fault(f"offset.{PARTS}", str(parts), f"must be how many parts there are, more than {number}")
 
 
 def count_faults(offset: Mapping[str, Any], names: Collection[str]) -> Iterator[Fault]:

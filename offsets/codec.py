@@ -49,8 +49,9 @@ def key_spellings(connector: str, key: OffsetManagerKey) -> Iterator[bytes]:
     Kafka Connect writes whatever order a connector's map happens to have, and Aiven's S3 source has another one after
     half of its restarts. There are n! orders of n names; keys have one or two.
     """
-    for names in itertools.permutations(key.mapping.items()):
-        yield encode_key(connector, dict(names))
+    named = f"[{quoted(connector)},{{"
+    for members in itertools.permutations(_members(key.mapping)):
+        yield f"{named}{','.join(members)}}}]".encode()
 
 
 def decode_key(raw: bytes | None) -> tuple[str, OffsetManagerKey]:
@@ -136,7 +137,11 @@ def _kind(value: object) -> str:
 
 
 def _object(mapping: Mapping[str, Any]) -> str:
-    return "{" + ",".join([f"{quoted(name)}:{_value(value)}" for name, value in mapping.items()]) + "}"
+    return "{" + ",".join(_members(mapping)) + "}"
+
+
+def _members(mapping: Mapping[str, Any]) -> list[str]:
+    return [f"{quoted(name)}:{_value(value)}" for name, value in mapping.items()]
 
 
 def _value(value: Any) -> str:

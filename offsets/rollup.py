@@ -33,13 +33,15 @@ WITHIN_BITS = NAME_BITS - 10
 FORMAT = 1
 HEAD = struct.Struct(">BBI")
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
 Finished = tuple[int, int]
 """The marks of a finished source partition: of its name, and of the version that was read."""
 
 
 def name_mark(key: OffsetManagerKey) -> int:
     """What stands for a source partition, whatever the order of its names."""
-    text = json.dumps(key.mapping, sort_keys=True, separators=(",", ":"))
+    text = _ENCODER.encode(key.mapping)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest())
 
 

@@ -10,13 +10,16 @@ import attrs
 
 from headrace.framework.compat import override
 from headrace.framework.errors import ConfigError, DataError, Fault, Where
+from headrace.framework.parts import Extent
 from headrace.framework.stage import Stage
-from headrace.transformers.avro_container import Block, Container, Header
+from headrace.transformers.again import Opener, moved
+from headrace.transformers.avro_container import SYNC_BYTES, Block, BrokenBlock, Container, Header
 from headrace.transformers.avro_schema import AvroSchema
-from headrace.transformers.base import ByteStream, Position, Transformer, ValueBatch
+from headrace.transformers.base import ByteStream, Position, Rejected, Transformer, ValueBatch
 from headrace.transformers.json_check import check
 from headrace.transformers.options import FormatOptions
-from headrace.transformers.seeking import Cursor
+from headrace.transformers.parts import named_within
+from headrace.transformers.seeking import Cursor, SeekableStream
 
 __all__ = ["AvroTransformer"]
 
@@ -31,7 +34,12 @@ class AvroTransformer(Transformer):
     `decimal.Decimal`, and a value of a union of several types is an object whose one field is named by its type, as in
     Kafka Connect. Memory is that of a block, of which no more than `max.record.bytes` are read.
 
-    Reading goes on in the block that holds the next record, after a look at the header.
+    Reading goes on in the block that holds the next record, after a look at the header. A part begins behind the first
+    mark that begins in it. Where the mark is like what data hold (zeros, for one), nobody could find a block by it, and
+    the first part has them all.
+
+    With `errors.tolerance=all` a rejected piece is a block, or what is left of it from a record on that cannot be
+    decoded: nobody knows where that one ends. Where a block itself is damaged, reading goes on behind the next mark.
     """
 
     config_class = FormatOptions
@@ -50,7 +58,7 @@ class AvroTransformer(Transformer):
     @override
     def batches(self, stream: ByteStream, start: Position) -> Iterator[ValueBatch]:
         cursor = Cursor(stream)
-        container = Container(cursor, self.options.max_record_bytes, self.options.max_decompression_ratio)
+        container = self._container(cursor)
         header = container.header()
         if header is None:
             return
@@ -59,8 +67,62 @@ class AvroTransformer(Transformer):
         if start.byte and start.inside and cursor.seekable:
             skip = start.inside - 1
             container.go_to(start.byte, start.records - skip)
-        for block in container.blocks(header, skip):
-            yield from decoder.batches(block, max(0, start.records - block.done))
+        yield from self._decoded(decoder, container.blocks(header, skip), start.records)
+
+    @override
+    def again(self, open_content: Opener, piece: Rejected, *, same: bool, same_size: bool) -> Iterator[ValueBatch]:
+        if not same and not _is_block(open_content, piece.before.byte):
+            raise moved("no block begins where the piece was")
+        yield from super().again(open_content, piece, same=True, same_size=same_size)
+
+    @classmethod
+    @override
+    def can_split(cls, props: Mapping[str, str]) -> bool:
+        return True
+
+    @override
+    def part(self, stream: SeekableStream, extent: Extent, start: Position) -> Iterator[ValueBatch]:
+        cursor = Cursor(stream)
+        container = self._container(cursor)
+        header = container.header()
+        if header is None:
+            return
+        if not header.is_marked_well:
+            extent = Extent(extent.start, stream.size) if extent.start == 0 else Extent(extent.start, extent.start)
+        decoder, skip = _Decoder(header), max(0, start.inside - 1)
+        if start.byte:
+            container.go_to(start.byte, start.records - skip, wanted=extent.wanted(start.byte))
+        elif extent.start:
+            container.go_to(extent.start, 0, wanted=extent.wanted(extent.start))
+            if not container.go_behind_mark(header.sync, extent.end):
+                return
+        with named_within(extent):
+            yield from self._decoded(decoder, container.blocks(header, skip, extent.end), start.records)
+
+    def _container(self, cursor: Cursor) -> Container:
+        options = self.options
+        return Container(cursor, options.max_record_bytes, options.max_decompression_ratio, tolerant=options.tolerant)
+
+    def _decoded(self, decoder: "_Decoder", blocks: Iterator[Block | BrokenBlock], done: int) -> Iterator[ValueBatch]:
+        """The values behind the first `done`."""
+        for block in blocks:
+            if isinstance(block, BrokenBlock):
+                yield _broken(block)
+            else:
+                yield from decoder.batches(block, max(0, done - block.done), tolerant=self.options.tolerant)
+
+
+def _is_block(open_content: Opener, byte: int) -> bool:
+    """Whether a block begins at a byte of an object, and so behind a mark; all of it does at the first."""
+    if not byte:
+        return True
+    header = Container(Cursor(open_content())).header()
+    stream = open_content()
+    if isinstance(stream, SeekableStream) and stream.size < byte:
+        return False
+    cursor = Cursor(stream)
+    cursor.go_to(byte - SYNC_BYTES, wanted=SYNC_BYTES)
+    return header is not None and cursor.exactly(SYNC_BYTES) == header.sync
 
 
 class _Decoder:
@@ -80,7 +142,7 @@ class _Decoder:
         self._array, self._item = wire, wire["items"]
         self._read = _reader(recursive=self.schema.is_recursive)
 
-    def batches(self, block: Block, first: int) -> Iterator[ValueBatch]:
+    def batches(self, block: Block, first: int, *, tolerant: bool) -> Iterator[ValueBatch]:
         values, bad = self._values(block)
         fix = self.schema.fix
         for at in range(first, len(values), _MOST_VALUES):
@@ -91,7 +153,11 @@ class _Decoder:
         if bad is not None:
             reason = " ".join(str(bad).split()) or type(bad).__name__
             where = Where(stage=Stage.TRANSFORM, position=f"record {block.done + len(values) + 1}")
-            raise DataError(f"not of the object's schema ({reason}): put a whole copy in its place", where) from bad
+            error = DataError(f"not of the object's schema ({reason}): put a whole copy in its place", where)
+            if not tolerant:
+                raise error from bad
+            error.__cause__ = bad
+            yield _rest_of(block, len(values), error)
 
     def _values(self, block: Block) -> tuple[list[Any], Exception | None]:
         """The records of a block, up to the first that cannot be decoded.
@@ -119,6 +185,31 @@ class _Decoder:
             return values, error
         left = len(source.read())
         return values, ValueError(f"the block has {left} bytes behind its last record") if left else None
+
+
+def _broken(block: BrokenBlock) -> ValueBatch:
+    piece = Rejected(
+        error=block.error,
+        number=block.done + 1,
+        before=Position(records=block.done, byte=block.start, inside=1),
+        start=block.start,
+        end=block.end,
+        count=block.count,
+    )
+    return piece.batch(Position(records=block.done + block.counted, byte=block.end, inside=1))
+
+
+def _rest_of(block: Block, count: int, error: DataError) -> ValueBatch:
+    """What is behind the first `count` records of a block, as a piece."""
+    piece = Rejected(
+        error=error,
+        number=block.done + count + 1,
+        before=Position(records=block.done + count, byte=block.start, inside=count + 1),
+        start=block.start,
+        end=block.end,
+        count=max(1, block.count - count),
+    )
+    return piece.batch(_after(block, 0, block.count))
 
 
 def _after(block: Block, first: int, count: int) -> Position:

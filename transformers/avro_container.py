@@ -14,15 +14,18 @@ from headrace.transformers.members import bz2_decoder, zstd_decoder
 from headrace.transformers.seeking import Cursor
 from headrace.transformers.snappy import snappy_library
 
-__all__ = ["Block", "Container", "Header", "check_codec"]
+__all__ = ["SYNC_BYTES", "Block", "BrokenBlock", "Container", "Header", "check_codec"]
 
 _MAGIC = b"Obj\x01"
-_SYNC_BYTES = 16
+SYNC_BYTES = 16
+"""How many bytes the mark between two blocks has."""
+
 _READ_BYTES = 256 * 1024
 _LONGEST_NUMBER = 10
 _LARGEST_HEADER = 16 * 1024 * 1024
 _RAW_DEFLATE = -15
 _CRC_BYTES = 4
+_DISTINCT_BYTES = 6
 
 
 @attrs.frozen
@@ -32,6 +35,11 @@ class Header:
     schema: bytes
     codec: str
     sync: bytes
+
+    @property
+    def is_marked_well(self) -> bool:
+        """Whether the mark is like nothing that data hold: somebody may have chosen zeros."""
+        return len(set(self.sync)) >= _DISTINCT_BYTES
 
 
 @attrs.frozen(kw_only=True)
@@ -43,6 +51,22 @@ class Block:
     done: int
     count: int
     data: bytes
+
+
+@attrs.frozen(kw_only=True)
+class BrokenBlock:
+    """Bytes that hold no block, or one that cannot be unpacked; `count` records, None where nobody knows."""
+
+    error: DataError
+    start: int
+    end: int
+    done: int
+    count: int | None
+
+    @property
+    def counted(self) -> int:
+        """As how many records it counts."""
+        return 1 if self.count is None else self.count
 
 
 @attrs.define
@@ -58,6 +82,9 @@ class Container:
     ratio: int = 0
     done: int = 0
     """How many records are behind us."""
+
+    tolerant: bool = False
+    """Whether what is wrong with a block is given out as a `BrokenBlock`: reading goes on behind the next mark."""
 
     _held: bytes = b""
     _at: int = 0
@@ -81,31 +108,75 @@ class Container:
         check_codec(codec)
         if "avro.schema" not in known:
             raise self._bad("the header holds no schema: put a whole copy of the object in its place")
-        return Header(known["avro.schema"], codec, self._take(_SYNC_BYTES))
+        return Header(known["avro.schema"], codec, self._take(SYNC_BYTES))
 
-    def go_to(self, byte: int, done: int) -> None:
-        """Go on with the block at that byte, before which there are `done` records."""
+    def go_to(self, byte: int, done: int, *, wanted: int | None = None) -> None:
+        """Go on with the block at that byte, before which there are `done` records; for `wanted` see `Cursor`."""
         self._held, self._at, self.done = b"", 0, done
-        self.cursor.go_to(byte)
+        self.cursor.go_to(byte, wanted=wanted)
 
-    def blocks(self, header: Header, skip: int = 0) -> Iterator[Block]:
-        """The blocks to the end. Those that hold none but the next `skip` records are passed over."""
-        while self._fill(1):
-            start = self.position
-            count, size = self._number(), self._number()
-            if count < 0 or size < 0:
-                raise self._bad(f"a block says that it has {count} records in {size} bytes: the object is damaged")
-            self._refuse_large(size)
-            packed = self._take(size)
-            if self._take(_SYNC_BYTES) != header.sync:
-                raise self._bad(f"the block at byte {start} is not followed by the mark: the object is damaged")
+    def go_behind_mark(self, sync: bytes, before: int | None = None) -> bool:
+        """Go on behind the next mark; whether there is one, and it begins before that byte."""
+        while self._fill(SYNC_BYTES) and (before is None or self.position < before):
+            found = self._held.find(sync, self._at)
+            if found >= 0:
+                begins = self.position + found - self._at
+                self._at = found + SYNC_BYTES
+                return before is None or begins < before
+            self._at = len(self._held) - SYNC_BYTES + 1
+        return False
+
+    def blocks(self, header: Header, skip: int = 0, before: int | None = None) -> Iterator[Block | BrokenBlock]:
+        """The blocks to the end. Those that hold none but the next `skip` records are passed over.
+
+        With `before`, they end with the last one whose mark, which stands in front of it, begins before that byte.
+        """
+        while (before is None or self.position - SYNC_BYTES < before) and self._fill(1):
+            start, found = self.position, self._next(header, skip)
+            if isinstance(found, DataError):
+                # Without another mark, what is wrong is wrong to the end of the object.
+                if not self.tolerant or not self.go_behind_mark(header.sync):
+                    raise found
+                block: Block | BrokenBlock = self._broken(found, start, None)
+            else:
+                block = found
+            count = block.counted if isinstance(block, BrokenBlock) else block.count
             needed = count > skip
-            data = self._unpacked(header.codec, packed) if needed else b""
-            block = Block(start=start, end=self.position, done=self.done, count=count, data=data)
             self.done += count
             skip = max(0, skip - count)
             if needed:
                 yield block
+
+    def _next(self, header: Header, skip: int) -> Block | BrokenBlock | DataError:
+        """The block that comes next, unpacked if it has more than `skip` records; an error says that there is none."""
+        start = self.position
+        try:
+            count, packed = self._framed(header)
+        except DataError as error:
+            return error
+        end = self.position
+        try:
+            data = self._unpacked(header.codec, packed) if count > skip else b""
+        except DataError as error:
+            return self._broken(error, start, count) if self.tolerant else error
+        return Block(start=start, end=end, done=self.done, count=count, data=data)
+
+    def _framed(self, header: Header) -> tuple[int, bytes]:
+        """How many records the next block has, and its bytes as they are packed."""
+        start = self.position
+        count, size = self._number(), self._number()
+        if count < 0 or size < 0:
+            raise self._bad(f"a block says that it has {count} records in {size} bytes: the object is damaged")
+        self._refuse_large(size)
+        packed = self._take(size)
+        mark = self._take(SYNC_BYTES)
+        if mark != header.sync:
+            self._held, self._at = packed + mark + self._held[self._at :], 0
+            raise self._bad(f"the block at byte {start} is not followed by the mark: the object is damaged")
+        return count, packed
+
+    def _broken(self, error: DataError, start: int, count: int | None) -> BrokenBlock:
+        return BrokenBlock(error=error, start=start, end=self.position, done=self.done, count=count)
 
     def _metadata(self) -> Mapping[str, bytes]:
         known: dict[str, bytes] = {}

@@ -22,10 +22,11 @@ from headrace.transformers.members import (
     bz2_decoder,
     decompressed_members,
     gzip_decoder,
+    lz4_decoder,
     xz_decoder,
     zstd_decoder,
 )
-from headrace.transformers.seeking import Cursor, SeekableStream
+from headrace.transformers.seeking import Cursor, SeekableStream, is_seekable
 from headrace.transformers.snappy import FRAMED_MARK, XERIAL_MARK, decompressed_blocks, snappy_library
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "bounded",
     "check_kind",
     "detect",
+    "kind_by_name",
     "leave_out",
     "open_decompressed",
 ]
@@ -56,7 +58,7 @@ class _Codec:
 
     suffixes: tuple[str, ...]
     marks: tuple[bytes, ...]
-    pieces: Callable[[ByteStream], Iterator[bytes]] | None
+    pieces: Callable[[ByteStream], Iterator[bytes]]
     check: Callable[[], object] = lambda: None
 
 
@@ -74,17 +76,17 @@ _CODECS = {
     "xz": _Codec((".xz",), (b"\xfd7zXZ\x00",), _members("xz", xz_decoder)),
     "zstd": _Codec((".zst", ".zstd"), (b"\x28\xb5\x2f\xfd",), _members("zstd", zstd_decoder), zstd_decoder),
     "snappy": _Codec((".snappy", ".sz"), (FRAMED_MARK, XERIAL_MARK), decompressed_blocks, snappy_library),
-    "lz4": _Codec((".lz4",), (b"\x04\x22\x4d\x18",), None),
+    "lz4": _Codec((".lz4",), (b"\x04\x22\x4d\x18",), _members("lz4", lz4_decoder), lz4_decoder),
 }
 
 KINDS = (AUTO, NONE, *_CODECS)
-"""What `file.compression.type` may be; lz4 is told from others, and not read yet."""
+"""What `file.compression.type` may be."""
 
 _LONGEST_MARK = max(len(mark) for codec in _CODECS.values() for mark in codec.marks)
 
 
 def check_kind(kind: str, *, name: str | None = None) -> None:
-    """Raise `ConfigError` for what is no compression, cannot be read yet, or lacks its library here.
+    """Raise `ConfigError` for what is no compression, or lacks its library here.
 
     `name` is the object in which the compression was found; without it, the configuration has asked for it.
     """
@@ -94,9 +96,6 @@ def check_kind(kind: str, *, name: str | None = None) -> None:
     if codec is None:
         raise ConfigError([Fault(COMPRESSION, kind, f"must be one of {', '.join(KINDS)}")])
     found = f"{name} is {kind}: " if name else ""
-    if codec.pieces is None:
-        message = f"{found}{kind} is not read yet: write with zstd or gzip, or take the bytes as they are (none)"
-        raise ConfigError([Fault(COMPRESSION, kind, message)])
     try:
         codec.check()
     except ImportError as error:
@@ -104,16 +103,21 @@ def check_kind(kind: str, *, name: str | None = None) -> None:
         raise ConfigError([Fault(COMPRESSION, kind, message)]) from error
 
 
+def kind_by_name(name: str) -> str:
+    """The compression that the end of an object's name speaks of, or `none`."""
+    return next((kind for kind, codec in _CODECS.items() if name.lower().endswith(codec.suffixes)), NONE)
+
+
 def detect(name: str, head: bytes) -> str:
     """The compression of an object with that name and those first bytes, or `none`; see the module for the rule.
 
     `head` is the whole object where it is shorter than 16 bytes.
     """
-    named = next((kind for kind, codec in _CODECS.items() if name.lower().endswith(codec.suffixes)), None)
+    named = kind_by_name(name)
     found = next((kind for kind, codec in _CODECS.items() if head.startswith(codec.marks)), None)
     if found:
-        return found if named in {None, found} else NONE
-    if named and head and any(mark.startswith(head) for mark in _CODECS[named].marks):
+        return found if named in {NONE, found} else NONE
+    if named != NONE and head and any(mark.startswith(head) for mark in _CODECS[named].marks):
         return named
     return NONE
 
@@ -164,9 +168,9 @@ def open_decompressed(
         check_kind(kind, name=name)
         stream = _rejoined(head, stream)
     codec = _CODECS.get(kind)
-    if codec and codec.pieces:
+    if codec:
         stream = _PieceStream(bounded(stream, codec.pieces, kind, max_ratio))
-    opened = _SeekableOpened(kind, stream) if isinstance(stream, SeekableStream) else OpenedStream(kind, stream)
+    opened = _SeekableOpened(kind, stream) if is_seekable(stream) else OpenedStream(kind, stream)
     leave_out(opened, skip)
     return opened
 
@@ -231,7 +235,7 @@ class _SeekableRejoined(_Rejoined):
 
 
 def _rejoined(head: bytes, stream: ByteStream) -> ByteStream:
-    return _SeekableRejoined(head, stream) if isinstance(stream, SeekableStream) else _Rejoined(head, stream)
+    return _SeekableRejoined(head, stream) if is_seekable(stream) else _Rejoined(head, stream)
 
 
 @attrs.define

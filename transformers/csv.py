@@ -1,5 +1,6 @@
 """`csv`: every row is an object of fields, named by the header."""
 
+import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -11,16 +12,20 @@ from headrace.framework.compat import override
 from headrace.framework.errors import DataError, Where
 from headrace.framework.options import option
 from headrace.framework.parsers import Parser, boolean, names
+from headrace.framework.parts import Extent
 from headrace.framework.stage import Stage
-from headrace.transformers.base import ByteStream, Position, Transformer, ValueBatch
+from headrace.transformers.again import Opener, behind_lines, lines_of, refuse_part, taken
+from headrace.transformers.base import ByteStream, Position, Rejected, Transformer, ValueBatch
 from headrace.transformers.csv_columns import Columns, ColumnTypes, column_types
-from headrace.transformers.csv_rows import Dialect, Rows, read_rows
+from headrace.transformers.csv_rows import BadRow, Dialect, Rows, read_rows
 from headrace.transformers.options import FormatOptions
-from headrace.transformers.seeking import Cursor
+from headrace.transformers.parts import LinesWithin, named_within
+from headrace.transformers.seeking import Cursor, SeekableStream
 
 __all__ = ["CsvOptions", "CsvTransformer"]
 
 _MOST_VALUES = 2000
+_FEW_VALUES = 16
 _BY_NAME = {"tab": "\t", "\\t": "\t", "space": " ", "none": ""}
 
 
@@ -55,6 +60,13 @@ class CsvOptions(FormatOptions):
         default="",
         doc="What takes the meaning of the character behind it away; none by default.",
     )
+    quoted_newlines: bool = option(
+        "csv.quoted.newlines",
+        boolean(),
+        default=True,
+        doc="Whether a field may have line ends in it. Where none has, `false` says so: then each line is a row, a row "
+        "of more lines is an error, and a large object can be read in parts (`split.size.bytes`).",
+    )
     header: bool = option("csv.header", boolean(), default=True, doc="Whether the first row names the fields.")
     columns: tuple[str, ...] = option(
         "csv.columns",
@@ -78,7 +90,9 @@ class CsvOptions(FormatOptions):
     @property
     def dialect(self) -> Dialect:
         """How fields and rows are told apart."""
-        return Dialect(delimiter=self.delimiter, quote=self.quote, escape=self.escape)
+        return Dialect(
+            delimiter=self.delimiter, quote=self.quote, escape=self.escape, line_is_row=not self.quoted_newlines
+        )
 
 
 @attrs.define
@@ -87,9 +101,10 @@ class CsvTransformer(Transformer):
 
     Rows end with a line feed, with or without a carriage return; a quoted field may have line ends in it. Blank lines
     are no records. A row with more or fewer fields than the header is an error, and so is a quote that is never
-    closed: neither is mended by guessing. Errors name the line that a row begins with.
+    closed: neither is mended by guessing. Errors name the line that a row begins with. With `errors.tolerance=all`
+    such a row is a rejected piece; where its end cannot be told, that is the line with which it begins.
 
-    Reading goes on behind any row, at its byte, after a look at the header.
+    Reading goes on behind any row, at its byte, after a look at the header; so does a part, where each line is a row.
     """
 
     config_class = CsvOptions
@@ -100,20 +115,53 @@ class CsvTransformer(Transformer):
     def configure(self, props: Mapping[str, str]) -> None:
         self.options = CsvOptions.of(props)
 
+    @classmethod
+    @override
+    def can_split(cls, props: Mapping[str, str]) -> bool:
+        return not CsvOptions.of(props).quoted_newlines
+
+    @override
+    def part(self, stream: SeekableStream, extent: Extent, start: Position) -> Iterator[ValueBatch]:
+        if extent.start == 0 and start.byte == 0:
+            yield from self.batches(LinesWithin.of(stream, extent), start)
+            return
+        head = self._first(Cursor(stream))
+        behind = head.start.byte + head.before(1)[1] if head is not None and self.options.header else 0
+        lines = LinesWithin.of(stream, Extent(max(extent.start, behind), extent.end), start.byte)
+        begin = attrs.evolve(start, byte=lines.position)
+        with named_within(extent):
+            columns = self._declared() or self._columns(head)
+            yield from self._values(self._rows(Cursor(lines), begin), columns, begin)
+
     @override
     def batches(self, stream: ByteStream, start: Position) -> Iterator[ValueBatch]:
         cursor = Cursor(stream)
         columns = self._declared()
         skip = start.records
         if start.byte and cursor.seekable:
-            columns = columns or self._columns(next(self._rows(cursor), None))
+            columns = columns or self._columns(self._first(cursor))
             cursor.go_to(start.byte)
             rows, skip = self._rows(cursor, start), 0
         else:
             rows, start = self._rows(cursor), Position()
+        yield from self._values(rows, columns, start, skip)
+
+    def _values(
+        self, rows: Iterator[Rows | BadRow], columns: Columns | None, start: Position, skip: int = 0
+    ) -> Iterator[ValueBatch]:
+        """The values of rows from `start` on, but for the first `skip`; at the object's beginning comes the header."""
         done = start.records
         heading = start.byte == 0
         for part in rows:
+            if isinstance(part, BadRow):
+                if heading:  # without a header no other row means anything
+                    raise part.error
+                if skip:
+                    skip -= 1
+                else:
+                    yield _rejected(part, done)
+                done += 1
+                continue
             first = 0
             if heading and part.rows:
                 columns = columns or self._columns(part)
@@ -123,11 +171,65 @@ class CsvTransformer(Transformer):
             done += left_out
             for at in range(first + left_out, len(part.rows), _MOST_VALUES):
                 assert columns is not None  # noqa: S101 - there has been a row
-                yield from _batch(columns, part, at, done)
+                yield from self._batches(columns, part, at, done)
                 done += len(part.rows[at : at + _MOST_VALUES])
 
-    def _rows(self, cursor: Cursor, start: Position | None = None) -> Iterator[Rows]:
-        return read_rows(cursor, self.options.dialect, self.options.max_record_bytes, start or Position())
+    @override
+    def again(self, open_content: Opener, piece: Rejected, *, same: bool, same_size: bool) -> Iterator[ValueBatch]:
+        if piece.count is None:
+            yield from super().again(open_content, piece, same=same, same_size=same_size)
+            return
+        columns = self._declared() or self._columns(self._first(Cursor(open_content())))
+        if columns is None:
+            return
+        data = lines_of(open_content(), piece, self.options.max_record_bytes, same=same, same_size=same_size)
+        if data is None:
+            refuse_part(piece, same=same)
+        # In what has been repaired, lines are counted: how many rows they are may have been told apart wrongly.
+        stream = behind_lines(open_content(), piece.before.line) if data is None else io.BytesIO(data)
+        yield from taken(self._read(columns, Cursor(stream), piece.before), piece.count)
+
+    def _read(self, columns: Columns, cursor: Cursor, start: Position) -> Iterator[ValueBatch]:
+        """The values from a place where a row begins."""
+        done = start.records
+        for part in self._rows(cursor, start):
+            if isinstance(part, BadRow):
+                yield _rejected(part, done)
+            else:
+                yield from self._batches(columns, part, 0, done)
+            done += 1 if isinstance(part, BadRow) else len(part.rows)
+
+    def _batches(self, columns: Columns, part: Rows, first: int, done: int) -> Iterator[ValueBatch]:
+        """The values of rows from the `first` on, `done` records of the object being before them."""
+        end, most = min(first + _MOST_VALUES, len(part.rows)), _MOST_VALUES
+        while first < end:
+            rows = part.rows[first : min(first + most, end)]
+            values, bad = columns.values(rows)
+            if values:
+                yield ValueBatch(schema=columns.schema, values=values, position_at=partial(_after, part, first, done))
+            first, done, most = first + len(values), done + len(values), min(2 * most, _MOST_VALUES)
+            if bad is None:
+                continue
+            where = Where(stage=Stage.TRANSFORM, position=f"line {part.line_of(first)}")
+            error = DataError(f"{bad}: mend the row", where)
+            if not self.options.tolerant:
+                raise error from bad
+            error.__cause__ = bad
+            yield _rejected(part.bad(first, error), done)
+            first, done, most = first + 1, done + 1, _FEW_VALUES
+
+    def _rows(self, cursor: Cursor, start: Position | None = None) -> Iterator[Rows | BadRow]:
+        options = self.options
+        return read_rows(
+            cursor, options.dialect, options.max_record_bytes, start or Position(), tolerant=options.tolerant
+        )
+
+    def _first(self, cursor: Cursor) -> Rows | None:
+        """The rows at the beginning of the object, the header among them."""
+        found = next(self._rows(cursor), None)
+        if isinstance(found, BadRow):
+            raise found.error
+        return found
 
     def _declared(self) -> Columns | None:
         """The columns, where the configuration names them."""
@@ -149,15 +251,18 @@ class CsvTransformer(Transformer):
         return Columns.of(found, self.options.types, self.options.null)
 
 
-def _batch(columns: Columns, part: Rows, first: int, done: int) -> Iterator[ValueBatch]:
-    """The values of rows from the `first` on, `done` records of the object being before them, up to a bad one."""
-    rows = part.rows[first : first + _MOST_VALUES]
-    values, bad = columns.values(rows)
-    if values:
-        yield ValueBatch(schema=columns.schema, values=values, position_at=partial(_after, part, first, done))
-    if bad is not None:
-        where = Where(stage=Stage.TRANSFORM, position=f"line {part.line_of(first + len(values))}")
-        raise DataError(f"{bad}: mend the row", where) from bad
+def _rejected(bad: BadRow, done: int) -> ValueBatch:
+    before = attrs.evolve(bad.start, records=done)
+    end = bad.start.byte + bad.size
+    piece = Rejected(
+        error=bad.error,
+        number=bad.start.line + 1,
+        before=before,
+        start=bad.start.byte,
+        end=end,
+        raw=bad.raw and bad.raw.strip(b"\r\n"),
+    )
+    return piece.batch(Position(records=done + 1, byte=end, line=bad.start.line + bad.lines))
 
 
 def _after(part: Rows, first: int, done: int, count: int) -> Position:

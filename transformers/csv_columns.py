@@ -13,6 +13,7 @@ from headrace.framework.errors import DataError, Where
 from headrace.framework.parsers import Parser
 from headrace.framework.schema import DATE, TIME, TIMESTAMP, Field, Schema, decimal_schema, logical_schema
 from headrace.framework.stage import Stage
+from headrace.framework.table import Table
 
 __all__ = ["ColumnTypes", "Columns", "column_types"]
 
@@ -86,23 +87,21 @@ class Columns:
         readers = tuple(None if kind == "string" else _reader(kind) for kind in kinds)
         return cls(tuple(names), Schema("struct", fields=fields), readers, null)
 
-    def values(self, rows: Sequence[Sequence[str]]) -> tuple[list[dict[str, Any]], ValueError | None]:
+    def values(self, rows: Sequence[Sequence[str]]) -> tuple[Sequence[Mapping[str, Any]], ValueError | None]:
         """The values of rows, up to the first that has none, with what is wrong with that one."""
-        if set(map(len, rows)) <= {len(self.names)}:
-            if self.null is None and not any(self.readers):
-                return [dict(zip(self.names, row, strict=False)) for row in rows], None
+        if set(map(len, rows)) == {len(self.names)}:
             try:
                 return self._by_column(rows), None
             except ValueError:
                 pass
         return self._one_by_one(rows)
 
-    def _by_column(self, rows: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    def _by_column(self, rows: Sequence[Sequence[str]]) -> Table:
         columns = [
             column if self.null is None and read is None else [self._read(read, text) for text in column]
             for read, column in zip(self.readers, zip(*rows, strict=True), strict=True)
         ]
-        return [dict(zip(self.names, row, strict=False)) for row in zip(*columns, strict=True)]
+        return Table(self.names, columns, len(rows))
 
     def _read(self, read: Callable[[str], Any] | None, text: str) -> Any:
         if text == self.null:

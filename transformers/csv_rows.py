@@ -14,19 +14,25 @@ from headrace.transformers.base import Position
 from headrace.transformers.lines import BOM
 from headrace.transformers.seeking import Cursor
 
-__all__ = ["Dialect", "Rows", "read_rows"]
+__all__ = ["BadRow", "Dialect", "Rows", "read_rows"]
 
 _READ_BYTES = 256 * 1024
 _UNFINISHED = "unexpected end of data"
+_ALL = 2**62
+_LITTLE = 4096
 
 
 @attrs.frozen(kw_only=True)
 class Dialect:
-    """How fields and rows are told apart; an empty text stands for no such character."""
+    """How fields and rows are told apart; an empty text stands for no such character.
+
+    `line_is_row` promises that no field has a line end in it; a row that breaks the promise is an error.
+    """
 
     delimiter: str = ","
     quote: str = '"'
     escape: str = ""
+    line_is_row: bool = False
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -64,25 +70,54 @@ class Rows:
         """The number of the line with which a row begins, from 1 at the object's beginning."""
         return self.start.line + 1 + (index if self._first_lines is None else self._first_lines[index])
 
+    def first_of_many_lines(self) -> int | None:
+        """The first row that has more lines than one."""
+        if self._lines is None or self._first_lines is None:
+            return None
+        sizes = (last - first for first, last in zip(self._first_lines, self._lines, strict=True))
+        return next((index for index, size in enumerate(sizes) if size > 1), None)
+
+    def bad(self, index: int, error: DataError) -> "BadRow":
+        """A row that can be told apart, and is none all the same."""
+        (lines, size), (lines_after, size_after) = self.before(index), self.before(index + 1)
+        start = Position(byte=self.start.byte + size, line=self.start.line + lines)
+        raw = self.data[size:size_after].strip(b"\r\n")
+        return BadRow(error=error, start=start, lines=lines_after - lines, size=size_after - size, raw=raw)
+
     def before(self, count: int) -> tuple[int, int]:
         """How many lines, and bytes, are behind us after so many rows."""
         if count == 0:
             return 0, 0
         lines = count if self._lines is None else self._lines[count - 1]
         if self._ends is None:
-            self._ends = list(accumulate(len(line) + 1 for line in self.data.split(b"\n")))
+            self._ends = list(accumulate(map((1).__add__, map(len, self.data.split(b"\n")))))
         return lines, min(self._ends[lines - 1], len(self.data))
 
 
-def read_rows(cursor: Cursor, dialect: Dialect, limit: int, start: Position) -> Iterator[Rows]:
+@attrs.frozen(kw_only=True)
+class BadRow:
+    """What is no row: `size` bytes in `lines` lines from `start` on; `raw` is None where they are too many."""
+
+    error: DataError
+    start: Position
+    lines: int
+    size: int
+    raw: bytes | None
+
+
+def read_rows(
+    cursor: Cursor, dialect: Dialect, limit: int, start: Position, *, tolerant: bool = False
+) -> Iterator[Rows | BadRow]:
     """The rows from where the cursor is, which is `start`.
 
     What cannot be told apart, is not UTF-8, or is a row of more than `limit` bytes (0 is no limit), is a `DataError`
     that names the line, after the rows before it. The stream's own errors come after the rows that were complete.
+    If `tolerant`, the line with which it begins is a `BadRow`, and the next row begins behind that line; a whole row
+    that is too long is one.
     """
     # A setting of the whole process, which is never lowered again: our own limit is the one that counts.
     csv.field_size_limit(max(csv.field_size_limit(), limit or 2**31 - 1))
-    return _Reading(cursor, dialect, limit, start).parts()
+    return _Reading(cursor, dialect, limit, start, tolerant).parts()
 
 
 _Parsed = tuple[Rows, csv.Error | None, int]
@@ -95,21 +130,33 @@ class _Reading:
     dialect: Dialect
     limit: int
     start: Position
+    tolerant: bool = False
+    _long_row: tuple[int, int] | None = attrs.field(default=None, init=False)
+    _window: int = attrs.field(default=_ALL, init=False)
     _rest: bytes = attrs.field(default=b"", init=False)
     _ended: bool = attrs.field(default=False, init=False)
     _failure: Exception | None = attrs.field(default=None, init=False)
 
-    def parts(self) -> Iterator[Rows]:
+    def parts(self) -> Iterator[Rows | BadRow]:
         self._fill()
         if self.start.byte == 0 and self._rest.startswith(BOM):
             self._rest = self._rest.removeprefix(BOM)
             self.start = attrs.evolve(self.start, byte=len(BOM))
         while True:
+            sees_all = self._window >= len(self._rest)
             part, bad = self._part()
             if part.rows:
                 yield part
-            if bad:
+            if bad and not self.tolerant:
                 raise bad
+            if bad:
+                yield self._passed_over(bad)
+                # Only a little is looked at again: the next row may be as bad.
+                self._window = _LITTLE
+                continue
+            self._window = min(2 * self._window, _ALL)
+            if not sees_all:
+                continue
             if self._failure:
                 raise self._failure
             if self._ended:
@@ -134,11 +181,17 @@ class _Reading:
 
     def _part(self) -> tuple[Rows, DataError | None]:
         """The rows that are complete in what is held, and what is wrong behind them."""
-        whole = len(self._rest) if self._ended else self._rest.rfind(b"\n") + 1
-        data = self._rest[:whole]
+        seen = self._rest[: self._window]
+        sees_all = len(seen) == len(self._rest)
+        ended = self._ended and sees_all
+        whole = len(seen) if ended else seen.rfind(b"\n") + 1
+        data = seen[:whole]
         text, bad = self._decoded(data)
         part, error, before = self._parsed(data, text)
-        if error is not None and (str(error) != _UNFINISHED or (self._ended and bad is None)):
+        broken = self._broken(part)
+        if broken is not None:
+            part, bad = broken
+        elif error is not None and (str(error) != _UNFINISHED or (ended and bad is None)):
             bad = self._bad(f"the row cannot be told apart ({_reason(error)}): mend it, or see csv.quote", before)
             bad.__cause__ = error
         if bad is None or (error is not None and str(error) == _UNFINISHED):
@@ -150,9 +203,41 @@ class _Reading:
             lines, size = data.count(b"\n"), len(data)
         self._rest = self._rest[size:]
         self.start = attrs.evolve(self.start, byte=self.start.byte + size, line=self.start.line + lines)
-        if bad is None and self.limit and len(self._rest) > self.limit:
+        if bad is None and sees_all and self.limit and len(self._rest) > self.limit:
             bad = self._too_long(0)
         return part, bad
+
+    def _passed_over(self, bad: DataError) -> BadRow:
+        """Go on behind what is wrong at the beginning of what is held."""
+        while (blank := self._rest.find(b"\n") + 1) and not self._rest[:blank].strip(b"\r\n"):
+            self._go_behind(1, blank)
+            if self._long_row is not None:
+                self._long_row = self._long_row[0] - 1, self._long_row[1] - blank
+        lines, size = self._long_row or (1, self._rest.find(b"\n") + 1)
+        size = size or len(self._rest)
+        start, self._long_row = self.start, None
+        raw = self._rest[:size] if not self.limit or size <= self.limit + 2 else None
+        is_whole = self._ended or self._rest[size - 1 : size] == b"\n"
+        self._go_behind(lines, size)
+        if not is_whole:
+            size, raw = size + self._rest_of_line(), None
+        return BadRow(error=bad, start=start, lines=lines, size=size, raw=raw)
+
+    def _go_behind(self, lines: int, size: int) -> None:
+        self._rest = self._rest[size:]
+        self.start = attrs.evolve(self.start, byte=self.start.byte + size, line=self.start.line + lines)
+
+    def _rest_of_line(self) -> int:
+        """Read on behind the end of a line of which a part was dropped already; how many bytes that were."""
+        before = self.start.byte
+        while not self._rest and not self._ended and not self._failure:
+            self._rest = self.cursor.read(_READ_BYTES)
+            self._ended = not self._rest
+            end = self._rest.find(b"\n") + 1
+            self._go_behind(0, end or len(self._rest))
+            if end:
+                break
+        return self.start.byte - before
 
     def _decoded(self, data: bytes) -> tuple[str, DataError | None]:
         try:
@@ -179,6 +264,14 @@ class _Reading:
                     return Rows(self.start, data, rows), None, 0
         return _one_by_one(self.start, data, text, settings)
 
+    def _broken(self, part: Rows) -> tuple[Rows, DataError] | None:
+        """The rows before the first of more lines than one, where there must be none."""
+        index = part.first_of_many_lines() if self.dialect.line_is_row else None
+        if index is None:
+            return None
+        message = "the row has more than one line, and csv.quoted.newlines is false: mend it, or take that key out"
+        return attrs.evolve(part, rows=part.rows[:index]), self._bad(message, part.line_of(index) - part.start.line - 1)
+
     def _longer(self, part: Rows) -> tuple[Rows, DataError] | None:
         """The rows before the first that is too long, if there is one."""
         if not self.limit or len(part.data) <= self.limit:
@@ -187,7 +280,9 @@ class _Reading:
         for index in range(len(part.rows)):
             if sizes[index + 1] - sizes[index] > self.limit + 2:
                 kept = attrs.evolve(part, rows=part.rows[:index])
-                return kept, self._too_long(part.before(index)[0])
+                lines = part.before(index)[0]
+                self._long_row = part.before(index + 1)[0] - lines, sizes[index + 1] - sizes[index]
+                return kept, self._too_long(lines)
         return None
 
     def _too_long(self, lines: int) -> DataError:

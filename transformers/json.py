@@ -1,9 +1,7 @@
 """`json`: an object is one JSON document, or an array whose elements are the records."""
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache, partial
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import attrs
 
@@ -11,8 +9,9 @@ from headrace.framework.compat import override
 from headrace.framework.errors import DataError, Where
 from headrace.framework.schema import JSON_TEXT
 from headrace.framework.stage import Stage
-from headrace.transformers.base import ByteStream, Position, Transformer, ValueBatch
-from headrace.transformers.json_check import first_bad, quick_loads
+from headrace.transformers.base import ByteStream, Position, Rejected, Transformer, ValueBatch
+from headrace.transformers.json_check import first_bad
+from headrace.transformers.json_compact import compacted
 from headrace.transformers.json_elements import AFTER_ELEMENT, END, Elements, Found
 from headrace.transformers.options import FormatOptions
 from headrace.transformers.seeking import Cursor
@@ -20,8 +19,7 @@ from headrace.transformers.seeking import Cursor
 __all__ = ["JsonTransformer"]
 
 _MOST_VALUES = 5000
-_SPACE = re.compile(rb'("(?:[^"\\]++|\\.)*+")|[ \t\r\n]++', re.DOTALL)
-_SPACES = b" \n\t\r"
+_FEW_VALUES = 16
 
 
 @attrs.define
@@ -32,7 +30,8 @@ class JsonTransformer(Transformer):
     writes JSON. Memory is that of the largest element, or of the document, up to `max.record.bytes`; of a document
     nothing is given out before it is known that nothing follows it. Elements are checked as the lines of `jsonl` are.
 
-    Reading goes on behind any element, at its byte.
+    Reading goes on behind any element, at its byte. With `errors.tolerance=all` an element that is none is a rejected
+    piece, where brackets or a comma show its end.
     """
 
     config_class = FormatOptions
@@ -49,60 +48,53 @@ class JsonTransformer(Transformer):
         limit = self.options.max_record_bytes
         if start.byte and start.inside in {AFTER_ELEMENT, END}:
             cursor.go_to(start.byte)
-            elements, skip = Elements(cursor, limit, start), 0
+            elements, skip = Elements(cursor, limit, start, self.options.tolerant), 0
         else:
-            elements, skip = Elements(cursor, limit), start.records
+            elements, skip = Elements(cursor, limit, Position(), self.options.tolerant), start.records
         for part in elements.found():
             first = min(skip, len(part.ends))
             skip -= first
-            for at in range(first, len(part.ends), _MOST_VALUES):
-                yield from _checked(part, at)
+            yield from _checked(part, first, tolerant=self.options.tolerant)
 
 
-def _checked(part: Found, first: int) -> Iterator[ValueBatch]:
-    """The values of elements from the `first` on, up to one that is none."""
-    data = part.data
-    places = zip(part.starts[first : first + _MOST_VALUES], part.ends[first:], strict=False)
-    values = [data[start:end] for start, end in places]
-    bad = first_bad(values)
-    good = values if bad is None else values[: bad[0]]
-    if good:
-        yield ValueBatch(schema=JSON_TEXT, values=list(map(_compact, good)), position_at=partial(_after, part, first))
-    if bad is not None:
-        where = Where(stage=Stage.TRANSFORM, position=f"record {part.after(first + bad[0]).records + 1}")
-        raise DataError(f"{bad[1]}: mend the record", where) from bad[1]
+def _checked(part: Found, at: int, *, tolerant: bool) -> Iterator[ValueBatch]:
+    """The values of elements from the one at `at` on: up to one that is none, or with each such as a piece."""
+    most = _MOST_VALUES
+    while at < len(part.ends):
+        values = part.values[at : at + most]
+        bad = _first_bad(values, part.checked, at)
+        good = values if bad is None else values[: bad[0]]
+        if good:
+            yield ValueBatch(schema=JSON_TEXT, values=compacted(good), position_at=partial(_after, part, at))
+        at, most = at + len(good), min(2 * most, _MOST_VALUES)
+        if bad is None:
+            continue
+        where = Where(stage=Stage.TRANSFORM, position=f"record {part.after(at).records + 1}")
+        error = DataError(f"{bad[1]}: mend the record", where)
+        if not tolerant:
+            raise error from bad[1]
+        error.__cause__ = bad[1]
+        yield _rejected(part, at, values[bad[0]], error)
+        at, most = at + 1, _FEW_VALUES
+
+
+def _rejected(part: Found, at: int, raw: bytes, error: DataError) -> ValueBatch:
+    before = part.after(at)
+    start = part.byte + part.ends[at] - len(raw)
+    piece = Rejected(
+        error=error, number=before.records + 1, before=before, start=start, end=part.byte + part.ends[at], raw=raw
+    )
+    return piece.batch(part.after(at + 1))
+
+
+def _first_bad(values: Sequence[bytes], checked: range, first: int) -> tuple[int, ValueError] | None:
+    """The first that is no JSON; those that are checked, the first of all having the number `first`, are."""
+    known = range(max(0, checked.start - first), max(0, checked.stop - first))
+    bad = first_bad(values[: known.start])
+    if bad is None and (rest := values[known.stop :]) and (found := first_bad(rest)):
+        bad = known.stop + found[0], found[1]
+    return bad
 
 
 def _after(part: Found, first: int, count: int) -> Position:
     return part.after(first + count)
-
-
-def _compact(value: bytes) -> bytes:
-    """A value without the white space between its tokens."""
-    tokens = value.translate(None, _SPACES)
-    if len(tokens) == len(value):
-        return value
-    rewritten = _rewritten(value)
-    # The same but for white space: then no digit and no escape has changed, and no member has got lost.
-    if rewritten is not None and rewritten.translate(None, _SPACES) == tokens:
-        return rewritten
-    return _SPACE.sub(rb"\1", value)
-
-
-def _rewritten(value: bytes) -> bytes | None:
-    loads, dumps = quick_loads(), _quick_dumps()
-    if loads is None or dumps is None:
-        return None
-    try:
-        return dumps(loads(value))
-    except (ValueError, TypeError):
-        return None
-
-
-@cache
-def _quick_dumps() -> Callable[[Any], bytes] | None:
-    try:
-        import orjson  # noqa: PLC0415 - optional: it makes this quicker, nothing else
-    except ImportError:
-        return None
-    return orjson.dumps

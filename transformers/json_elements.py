@@ -3,13 +3,14 @@
 import json
 import re
 from collections.abc import Iterator
+from itertools import accumulate
 
 import attrs
 
 from headrace.framework.errors import DataError, Where
 from headrace.framework.stage import Stage
 from headrace.transformers.base import Position
-from headrace.transformers.json_check import scan
+from headrace.transformers.json_check import first_bad, scan
 from headrace.transformers.lines import BOM
 from headrace.transformers.seeking import Cursor
 
@@ -30,29 +31,47 @@ _SEPARATOR = re.compile(r"[ \t\n\r]*+([\],]?)[ \t\n\r]*+")
 _QUICK_DEPTH = 6
 
 
-def _brackets(depth: int) -> bytes:
-    """A pattern for an object or an array, whatever is in it, in which others are nested no deeper than that."""
+def _within(depth: int) -> bytes:
+    """A pattern for whatever is between two brackets, in which others are nested no deeper than that."""
     inner = rb'[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+"' + (b"|" + _brackets(depth - 1) if depth else b"")
-    return rb"[{\[](?:" + inner + rb")*+[}\]]"
+    return rb"(?:" + inner + rb")*+"
 
 
+def _brackets(depth: int) -> bytes:
+    """A pattern for an object or an array, whatever is in it."""
+    return rb"[{\[]" + _within(depth) + rb"[}\]]"
+
+
+_SEEN = re.compile(
+    rb'(?:\{%b\}|\[%b\]|[^\s,\[\]{}"]++)(?=[ \t\n\r]*+(?:[,\]]|\Z))' % (_within(_QUICK_DEPTH), _within(_QUICK_DEPTH)),
+    re.DOTALL,
+)
+"""What may be an element by its brackets, or as a word, and is told apart by what follows; none is longer."""
+
+_NEXT_OBJECT = re.compile(rb'([ \t\n\r]*+,[ \t\n\r]*+)(\{[ \t\n\r]*+"[^"\\]*+"[ \t\n\r]*+:)')
 _QUICK = re.compile(rb"[ \t\n\r]*+,[ \t\n\r]*+(" + _brackets(_QUICK_DEPTH) + rb")(?=[ \t\n\r]*+[,\]])", re.DOTALL)
 
 
 @attrs.define
 class Found:
-    """Elements that one read completed: where each lies in `data`, whose first byte is the object's `byte`.
+    """Elements that one read completed, and where each ends in `data`, whose first byte is the object's `byte`.
 
-    Reading would go on at `before` for the first of them; `inside` is what a place behind any of them says. Whether
-    they are JSON is not known of all of them.
+    Reading would go on at `before` for the first of them; `inside` is what a place behind any of them says. Only
+    those in `checked` are known to be JSON.
     """
 
     data: bytes
     byte: int
     before: Position
     inside: int = AFTER_ELEMENT
-    starts: list[int] = attrs.field(factory=list)
+    values: list[bytes] = attrs.field(factory=list)
     ends: list[int] = attrs.field(factory=list)
+    checked: range = range(0)
+
+    def take(self, start: int, end: int) -> None:
+        """Add the one that lies there."""
+        self.values.append(self.data[start:end])
+        self.ends.append(end)
 
     def after(self, count: int) -> Position:
         """The place right behind the first `count` of them."""
@@ -72,6 +91,9 @@ class Elements:
     cursor: Cursor
     limit: int
     start: Position = attrs.field(factory=Position)
+    tolerant: bool = False
+    """Whether what is not JSON is taken for an element as well, where one can see its end."""
+
     _state: int = attrs.field(init=False)
     _before: Position = attrs.field(init=False)
     _data: bytes = attrs.field(default=b"", init=False)
@@ -152,8 +174,7 @@ class Elements:
             raise self._bad("something follows the document (a value on each line is input.format=jsonl)", rest, part)
         if not self._ended:
             return False
-        part.starts.append(at)
-        part.ends.append(end)
+        part.take(at, end)
         part.inside = self._state = END
         return False
 
@@ -167,6 +188,7 @@ class Elements:
         return True
 
     def _next(self, part: Found) -> bool:
+        self._take_alike(part)
         self._take_many(part)
         match = _SEPARATOR.match(self._text, self._at)
         assert match is not None  # noqa: S101 - it matches the empty text, too
@@ -179,26 +201,56 @@ class Elements:
             raise self._bad("an element is followed by neither a comma nor the array's end", match.end(), part)
         return self._element(part, match.end())
 
+    def _take_alike(self, part: Found) -> None:
+        """Take objects that begin as the next one does, cut apart where such a beginning follows an object's end.
+
+        That may be inside of an element as well. But pieces that are JSON, each of them, with commas between them, are
+        the elements: there is no second way to read them. So they are checked here, and from the first bad one on all
+        is left where it is.
+        """
+        following = _NEXT_OBJECT.match(self._data, self._at)
+        if following is None:
+            return
+        start, body = following.span(2)
+        cut = b"}" + following[0]
+        last = self._data.rfind(cut, body)
+        if last < 0:
+            return
+        sizes = [len(piece) + len(cut) for piece in self._data[body:last].split(cut)]
+        starts = list(accumulate(sizes, initial=start))
+        gap = len(following[1])
+        ends = [after - gap for after in starts[1:]]
+        values = [self._data[at:end] for at, end in zip(starts, ends, strict=False)]
+        bad = first_bad(values)
+        good = min(len(values) if bad is None else bad[0], self._first_too_long(values))
+        part.checked = range(len(part.ends), len(part.ends) + good)
+        part.values += values[:good]
+        part.ends += ends[:good]
+        self._at = ends[good - 1] if good else self._at
+
     def _take_many(self, part: Found) -> None:
         """Take what is an object or an array by its brackets alone; what is not so plain is left where it is."""
         data, at, before = self._data, self._at, len(part.ends)
         while match := _QUICK.match(data, at):
             start, at = match.span(1)
-            part.starts.append(start)
-            part.ends.append(at)
-        if self.limit and len(data) > self.limit:
-            for index in range(before, len(part.ends)):
-                if part.ends[index] - part.starts[index] > self.limit:
-                    del part.starts[index:], part.ends[index:]
-                    raise self._too_long(part)
+            part.take(start, at)
+        good = before + self._first_too_long(part.values[before:])
+        if good < len(part.ends):
+            del part.values[good:], part.ends[good:]
+            raise self._too_long(part)
         self._at = at
+
+    def _first_too_long(self, values: list[bytes]) -> int:
+        """The index of the first of these that is longer than it may be, or their number."""
+        if not self.limit or len(self._data) <= self.limit:
+            return len(values)
+        return next((index for index, value in enumerate(values) if len(value) > self.limit), len(values))
 
     def _element(self, part: Found, at: int) -> bool:
         end = self._end_of(at, part)
         if end is None:
             return False
-        part.starts.append(at)
-        part.ends.append(end)
+        part.take(at, end)
         self._state, self._at = AFTER_ELEMENT, end
         return True
 
@@ -215,8 +267,11 @@ class Elements:
         except ValueError as error:
             if self._may_be_cut(error):
                 return None
-            place = error.pos if isinstance(error, json.JSONDecodeError) else at
-            raise self._bad(f"not a JSON value ({getattr(error, 'msg', error)})", place, part) from error
+            seen = _SEEN.match(self._data, at) if self.tolerant else None
+            if seen is None:
+                place = error.pos if isinstance(error, json.JSONDecodeError) else at
+                raise self._bad(f"not a JSON value ({getattr(error, 'msg', error)})", place, part) from error
+            end = seen.end()
         if self.limit and end - at > self.limit:
             raise self._too_long(part)
         return None if end == len(text) and text[end - 1] not in _SURE_ENDS and not self._ended else end

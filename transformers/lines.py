@@ -4,6 +4,7 @@ A line ends with a line feed; the object's last may lack its end. A byte order m
 the first line's bytes. Lines are counted from the object's beginning, blank ones included.
 """
 
+import io
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -14,15 +15,21 @@ import attrs
 
 from headrace.framework.compat import override
 from headrace.framework.errors import DataError, Where
+from headrace.framework.parts import Extent
 from headrace.framework.schema import Schema
 from headrace.framework.stage import Stage
-from headrace.transformers.base import ByteStream, Position, Transformer, ValueBatch
+from headrace.transformers.again import Opener, lines_of, refuse_part, taken
+from headrace.transformers.base import ByteStream, Position, Rejected, Transformer, ValueBatch
 from headrace.transformers.options import FormatOptions
+from headrace.transformers.parts import LinesWithin, named_within
+from headrace.transformers.seeking import SeekableStream
+from headrace.transformers.tolerating import lines_and_gaps
 
 __all__ = ["BOM", "BadLine", "LineTransformer", "split_lines"]
 
 _READ_BYTES = 256 * 1024
 _MOST_VALUES = 5000
+_FEW_VALUES = 16
 
 BOM = b"\xef\xbb\xbf"
 """A byte order mark, as UTF-8 has it."""
@@ -42,6 +49,7 @@ class LineTransformer(Transformer):
 
     Each read of the stream gives a batch of the lines that it completed, so that what was read before a stream
     fails has been given out. A line is held in memory as a whole, up to `max.record.bytes`, and nothing else is.
+    With `errors.tolerance=all` a line that is none, or too long, is a rejected piece by itself.
     """
 
     config_class = FormatOptions
@@ -68,21 +76,52 @@ class LineTransformer(Transformer):
     def batches(self, stream: ByteStream, start: Position) -> Iterator[ValueBatch]:
         skip = 0 if start.byte else start.records
         for block in self._blocks(stream, start if start.byte else Position()):
-            first = min(skip, len(block.values))
+            count = len(block.values) if block.lines else 1
+            first = min(skip, count)
             skip -= first
-            yield from self._decoded(block, first)
+            if block.lines:
+                yield from self._tolerant(block, first) if self.options.tolerant else self._decoded(block, first)
+            elif not first:
+                yield _gap(block, self.options.max_record_bytes)
+
+    @override
+    def again(self, open_content: Opener, piece: Rejected, *, same: bool, same_size: bool) -> Iterator[ValueBatch]:
+        data = lines_of(open_content(), piece, self.options.max_record_bytes, same=same, same_size=same_size)
+        if data is None:
+            refuse_part(piece, same=same)
+            yield from super().again(open_content, piece, same=same, same_size=same_size)
+        else:
+            start = attrs.evolve(piece.before, byte=piece.start or 0)
+            yield from taken(self.batches(io.BytesIO(data), start if start.byte else Position()), piece.count)
+
+    @classmethod
+    @override
+    def can_split(cls, props: Mapping[str, str]) -> bool:
+        return True
+
+    @override
+    def part(self, stream: SeekableStream, extent: Extent, start: Position) -> Iterator[ValueBatch]:
+        lines = LinesWithin.of(stream, extent, start.byte)
+        with named_within(extent):
+            yield from self.batches(lines, attrs.evolve(start, byte=lines.position))
 
     def _blocks(self, stream: ByteStream, position: Position) -> Iterator["_Block"]:
-        for lines, size in split_lines(stream, self.options.max_record_bytes, position.line):
-            if position.byte == 0 and lines[0].startswith(BOM):
+        for lines, size in self._lines(stream, position.line):
+            if position.byte == 0 and lines and lines[0].startswith(BOM):
                 lines[0] = lines[0].removeprefix(BOM)
                 position = attrs.evolve(position, byte=len(BOM))
                 size -= len(BOM)  # noqa: PLW2901 - the mark is before the block, not in it
             values, indices = self.select(lines)
             yield _Block(position, lines, size, values, indices)
             position = Position(
-                records=position.records + len(values), byte=position.byte + size, line=position.line + len(lines)
+                records=position.records + (len(values) if lines else 1),
+                byte=position.byte + size,
+                line=position.line + (len(lines) or 1),
             )
+
+    def _lines(self, stream: ByteStream, done: int) -> Iterator[tuple[list[bytes], int]]:
+        limit = self.options.max_record_bytes
+        return lines_and_gaps(stream, limit) if self.options.tolerant else split_lines(stream, limit, done)
 
     def _decoded(self, block: "_Block", first: int) -> Iterator[ValueBatch]:
         for at in range(first, len(block.values), _MOST_VALUES):
@@ -90,8 +129,19 @@ class LineTransformer(Transformer):
             if values:
                 yield ValueBatch(schema=self.schema, values=values, position_at=partial(block.after, at))
             if bad:
-                position = f"line {block.line_of(at + bad.index)}"
-                raise DataError(bad.message, Where(stage=Stage.TRANSFORM, position=position)) from bad.cause
+                raise block.error(at, bad) from bad.cause
+
+    def _tolerant(self, block: "_Block", first: int) -> Iterator[ValueBatch]:
+        """The same, with each bad line as a piece; where one is bad, more are looked for a few at a time."""
+        at, most = first, _MOST_VALUES
+        while at < len(block.values):
+            values, bad = self.decode(block.values[at : at + most])
+            if values:
+                yield ValueBatch(schema=self.schema, values=values, position_at=partial(block.after, at))
+            if bad:
+                yield block.rejected(at, bad)
+            most = _FEW_VALUES if bad else min(2 * most, _MOST_VALUES)
+            at += len(values) + (bad is not None)
 
 
 def split_lines(stream: ByteStream, limit: int = 0, done: int = 0) -> Iterator[tuple[list[bytes], int]]:
@@ -127,6 +177,16 @@ def _first_longer(lines: list[bytes], limit: int) -> int | None:
     return next((index for index, line in enumerate(lines) if len(line) > limit), None)
 
 
+def _gap(block: "_Block", limit: int) -> ValueBatch:
+    """A line that is too long, as a piece."""
+    start = block.start
+    end = start.byte + block.size
+    piece = Rejected(
+        error=_too_long(start.line + 1, limit), number=start.line + 1, before=start, start=start.byte, end=end
+    )
+    return piece.batch(Position(records=start.records + 1, byte=end, line=start.line + 1))
+
+
 def _too_long(number: int, limit: int) -> DataError:
     message = f"the line has more than {limit} bytes: set max.record.bytes higher if that is meant"
     return DataError(message, Where(stage=Stage.TRANSFORM, position=f"line {number}"))
@@ -147,6 +207,27 @@ class _Block:
         """The number of a value's line, counted from 1 at the object's beginning."""
         return self.start.line + 1 + (value if self.indices is None else self.indices[value])
 
+    def error(self, first: int, bad: BadLine) -> DataError:
+        """What is wrong with a line among the values from the `first` on."""
+        where = Where(stage=Stage.TRANSFORM, position=f"line {self.line_of(first + bad.index)}")
+        error = DataError(bad.message, where)
+        error.__cause__ = bad.cause
+        return error
+
+    def rejected(self, first: int, bad: BadLine) -> ValueBatch:
+        """That line as a piece."""
+        index = first + bad.index
+        before, after = self.after(0, index), self.after(0, index + 1)
+        line = index if self.indices is None else self.indices[index]
+        return Rejected(
+            error=self.error(first, bad),
+            number=self.line_of(index),
+            before=before,
+            start=self.start.byte + (self._end(line) if line else 0),
+            end=after.byte,
+            raw=self.lines[line],
+        ).batch(after)
+
     def after(self, first: int, count: int) -> Position:
         """The place right behind the line of the last of `count` values from the `first` on."""
         done = first + count
@@ -161,5 +242,5 @@ class _Block:
         if lines == len(self.lines):
             return self.size
         if self._ends is None:
-            self._ends = list(accumulate(len(line) + 1 for line in self.lines))
+            self._ends = list(accumulate(map((1).__add__, map(len, self.lines))))
         return self._ends[lines - 1]

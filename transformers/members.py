@@ -1,4 +1,4 @@
-"""Compressions whose data says where it ends: gzip, bz2, xz and zstd, and several of them one after the other."""
+"""Compressions whose data says where it ends: gzip, bz2, xz, zstd and lz4, and several of them one after the other."""
 
 import bz2
 import lzma
@@ -13,7 +13,16 @@ from headrace.framework.errors import DataError, Where
 from headrace.framework.stage import Stage
 from headrace.transformers.base import ByteStream
 
-__all__ = ["Decoder", "bz2_decoder", "damaged", "decompressed_members", "gzip_decoder", "xz_decoder", "zstd_decoder"]
+__all__ = [
+    "Decoder",
+    "bz2_decoder",
+    "damaged",
+    "decompressed_members",
+    "gzip_decoder",
+    "lz4_decoder",
+    "xz_decoder",
+    "zstd_decoder",
+]
 
 _INPUT_BYTES = 64 * 1024
 _PIECE_BYTES = 256 * 1024
@@ -35,7 +44,7 @@ class Decoder(Protocol):
         ...
 
     @property
-    def unused_data(self) -> bytes:
+    def unused_data(self) -> bytes | None:
         """What was put in behind the member's end."""
         ...
 
@@ -84,7 +93,7 @@ class _Members:
             self.done += len(piece)
             if piece:
                 yield piece
-        self.data = decoder.unused_data
+        self.data = decoder.unused_data or b""
 
     def _decompress(self, decoder: Decoder) -> bytes:
         data, self.data = self.data, b""
@@ -145,3 +154,11 @@ def zstd_decoder() -> Decoder:
     else:
         from backports import zstd  # noqa: PLC0415 - an extra brings it
     return zstd.ZstdDecompressor()
+
+
+def lz4_decoder() -> Decoder:
+    """A decoder of one LZ4 frame; ImportError where there is no library for it."""
+    from lz4.frame import LZ4FrameDecompressor  # noqa: PLC0415 - an extra brings it
+
+    decoder: Decoder = LZ4FrameDecompressor()
+    return decoder

@@ -7,6 +7,7 @@ import attrs
 
 from headrace.framework.limits import max_decompression_ratio, max_record_bytes
 from headrace.framework.options import Options
+from headrace.framework.tolerance import Tolerance, errors_tolerance
 
 __all__ = ["FormatOptions"]
 
@@ -19,6 +20,12 @@ class FormatOptions(Options):
 
     max_record_bytes: int = max_record_bytes()
     max_decompression_ratio: int = max_decompression_ratio()
+    errors_tolerance: Tolerance = errors_tolerance()
+
+    @property
+    def tolerant(self) -> bool:
+        """Whether a bad record is given out as a rejected piece, and reading goes on behind it."""
+        return self.errors_tolerance is Tolerance.ALL
 
     @classmethod
     def of(cls, props: Mapping[str, str]) -> Self:

@@ -1,7 +1,7 @@
 """`parquet`: row group by row group, and of these only the columns that are asked for."""
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,13 +12,14 @@ from headrace.framework.compat import override
 from headrace.framework.errors import ConfigError, DataError, Fault, PipelineError, Where
 from headrace.framework.options import option
 from headrace.framework.parsers import names
+from headrace.framework.parts import Extent
 from headrace.framework.stage import Stage
-from headrace.transformers.base import ByteStream, Position, Transformer, ValueBatch
+from headrace.transformers.base import ByteStream, Position, Rejected, Transformer, ValueBatch
 from headrace.transformers.compression import TOO_MUCH_FROM
 from headrace.transformers.options import FormatOptions
 from headrace.transformers.parquet_file import RangedFile, merged
 from headrace.transformers.parquet_schema import ParquetSchema
-from headrace.transformers.seeking import Cursor
+from headrace.transformers.seeking import Cursor, SeekableStream
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -56,11 +57,14 @@ class ParquetTransformer(Transformer):
     one can go about, the footer is fetched, and then each row group's columns; any other is first copied to a
     temporary file. In memory are a row group as it is in the file, up to 64 MB of it, and about a megabyte of rows.
 
-    Reading goes on at any row, in the row group that holds it: the number of records is all that it takes.
+    Reading goes on at any row, in the row group that holds it: the number of records is all that it takes. With
+    `errors.tolerance=all` a row that has no form here is a rejected piece, and so is what is left of a row group that
+    cannot be read.
     """
 
     config_class = ParquetOptions
     handles_compression = True
+    reads_from_the_end = True
 
     options: ParquetOptions = attrs.field(factory=ParquetOptions, init=False)
 
@@ -80,6 +84,15 @@ class ParquetTransformer(Transformer):
             if source is not None:
                 yield from _Reading(source, self.options, start.records).batches()
 
+    @classmethod
+    @override
+    def can_split(cls, props: Mapping[str, str]) -> bool:
+        return True
+
+    @override
+    def part(self, stream: SeekableStream, extent: Extent, start: Position) -> Iterator[ValueBatch]:
+        yield from _Reading(RangedFile(stream), self.options, start.records, extent).batches()
+
 
 def _file(stream: ByteStream, opened: ExitStack) -> Any:
     """The object as a file; None where it has not a byte."""
@@ -94,21 +107,67 @@ def _file(stream: ByteStream, opened: ExitStack) -> Any:
 
 @attrs.define
 class _Reading:
-    """One object; `done` records of it are behind us."""
+    """One object, or a part of it; `done` records of the object are behind us, `others` of them not of this part."""
 
     source: Any
     options: ParquetOptions
     done: int
+    extent: Extent | None = None
+    others: int = attrs.field(default=0, init=False)
     _schema: ParquetSchema | None = attrs.field(default=None, init=False)
+    _bytes: tuple[int, int] = attrs.field(default=(0, 0), init=False)
 
     def batches(self) -> Iterator[ValueBatch]:
         file = self._opened()
         before = 0
         for index in range(file.metadata.num_row_groups):
             count = file.metadata.row_group(index).num_rows
-            if before + count > self.done:
-                yield from self._group(file, index, before)
+            if not self._is_mine(file, index):
+                self.others += count
+                self.done += count
+            elif before + count > self.done:
+                yield from self._group_or_piece(file, index, before)
             before += count
+
+    def _is_mine(self, file: "pq.ParquetFile", index: int) -> bool:
+        if self.extent is None:
+            return True
+        group = file.metadata.row_group(index)
+        begins = min((_extent(group.column(column))[0] for column in range(group.num_columns)), default=0)
+        return self.extent.start <= begins < self.extent.end
+
+    def _group_or_piece(self, file: "pq.ParquetFile", index: int, before: int) -> Iterator[ValueBatch]:
+        end = before + file.metadata.row_group(index).num_rows
+        extents = [_extent(chunk) for chunk in self._chunks(file, index)]
+        self._bytes = min((start for start, _ in extents), default=0), max((end for _, end in extents), default=0)
+        try:
+            yield from self._group(file, index, before)
+        except DataError as error:
+            if not self.options.tolerant or not self._has_a_form(file):
+                raise
+            yield self._rejected(error, end - self.done)
+
+    def _has_a_form(self, file: "pq.ParquetFile") -> bool:
+        """Whether there can be values of the object at all."""
+        try:
+            ParquetSchema.of(file.schema_arrow)
+        except ValueError:
+            return False
+        return True
+
+    def _rejected(self, error: DataError, count: int) -> ValueBatch:
+        """The next `count` rows as a piece."""
+        start, end = self._bytes
+        piece = Rejected(
+            error=error,
+            number=self.done + 1,
+            before=_after(self.done - self.others, 0),
+            start=start,
+            end=end,
+            count=count,
+        )
+        self.done += count
+        return piece.batch(_after(self.done - self.others, 0))
 
     def _opened(self) -> "pq.ParquetFile":
         from pyarrow import parquet as pq  # noqa: PLC0415 - an extra brings it
@@ -133,7 +192,7 @@ class _Reading:
     def _group(self, file: "pq.ParquetFile", index: int, before: int) -> Iterator[ValueBatch]:
         self._plan(file, index)
         group = file.metadata.row_group(index)
-        self._refuse_bomb(self._size(file, index), group.total_byte_size)
+        self._refuse_bomb(self._chunks(file, index))
         rows = max(1, min(_MOST_VALUES, _BATCH_BYTES * group.num_rows // max(1, group.total_byte_size)))
         found = file.iter_batches(
             batch_size=rows, row_groups=[index], columns=list(self.options.columns) or None, use_threads=False
@@ -155,11 +214,26 @@ class _Reading:
             raise self._bad("the row group has fewer rows than the footer says", None)
 
     def _values(self, batch: Any) -> Iterator[ValueBatch]:
+        while True:
+            at = self.done
+            try:
+                yield from self._up_to_a_bad_one(batch)
+            except DataError as error:
+                if not self.options.tolerant or self._schema is None:
+                    raise
+                yield self._rejected(error, 1)
+            else:
+                return
+            batch = batch.slice(self.done - at)
+            if not batch.num_rows:
+                return
+
+    def _up_to_a_bad_one(self, batch: Any) -> Iterator[ValueBatch]:
         long = self._too_long(batch)
         values, error = self._converted(batch if long is None else batch.slice(0, long))
         if values:
             schema = self._schema.schema if self._schema else None
-            yield ValueBatch(schema=schema, values=values, position_at=partial(_after, self.done))
+            yield ValueBatch(schema=schema, values=values, position_at=partial(_after, self.done - self.others))
             self.done += len(values)
         if error is not None:
             raise self._bad("the row has no form here", error) from error
@@ -214,9 +288,11 @@ class _Reading:
                 message = f"there is no column {name!r}, which parquet.columns names; there are {known}"
                 raise DataError(message, Where(stage=Stage.TRANSFORM, position="record 1"))
 
-    def _refuse_bomb(self, packed: int, unpacked: int) -> None:
-        ratio = self.options.max_decompression_ratio
-        if ratio and unpacked > max(TOO_MUCH_FROM, ratio * packed) and not self.options.columns:
+    def _refuse_bomb(self, chunks: Iterable[Any]) -> None:
+        ratio, sizes = self.options.max_decompression_ratio, [(0, 0)]
+        sizes += [(chunk.total_compressed_size, chunk.total_uncompressed_size) for chunk in chunks]
+        packed, unpacked = map(sum, zip(*sizes, strict=True))
+        if ratio and unpacked > max(TOO_MUCH_FROM, ratio * packed):
             raise self._bad(f"{packed} bytes of a row group hold {unpacked}, see max.decompression.ratio", None)
 
     def _bad(self, what: str, error: Exception | None) -> DataError:

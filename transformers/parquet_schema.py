@@ -20,6 +20,7 @@ from headrace.framework.schema import (
     decimal_schema,
     logical_schema,
 )
+from headrace.framework.table import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,12 +59,10 @@ class ParquetSchema:
         fields = tuple(Field(name, found.schema) for name, found in zip(columns.names, types, strict=True))
         return cls(tuple(columns.names), types, Schema("struct", name="schema", fields=fields))
 
-    def values(self, batch: "pa.RecordBatch") -> list[dict[str, Any]]:
+    def values(self, batch: "pa.RecordBatch") -> Table:
         """The rows of a batch. What cannot be a value raises ValueError."""
-        if not self.names:
-            return [{} for _ in range(batch.num_rows)]
         columns = [_column(column, found) for column, found in zip(batch.columns, self.types, strict=True)]
-        return [dict(zip(self.names, row, strict=False)) for row in zip(*columns, strict=True)]
+        return Table(self.names, columns, batch.num_rows)
 
 
 def _refuse_twice(names: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ __all__ = ["cli", "main"]
 
 COMMANDS = {
     "demo": ("headrace.framework.cli.demo:demo", "The main job end to end, on embedded parts."),
+    "dlq": ("headrace.framework.cli.dlq:dlq", "The records that could not be sent, and sending them again."),
     "kafka": ("headrace.framework.cli.kafka:kafka", "A real single-node Kafka on loopback, for development."),
     "offsets": ("headrace.framework.cli.offsets:offsets", "The stored progress of a connector."),
     "plan": ("headrace.framework.cli.plan:plan", "What a run would read, without reading it into Kafka."),

@@ -47,7 +47,7 @@ def _print(found: WorkPlan) -> None:
         return
     head = ("task", "bytes", "position", "topic", "object", "next record")
     print_table(
-        head, [(one.task, one.bytes, _position(one), one.topic, one.key, _record(one)) for one in found.objects]
+        head, [(one.task, one.bytes, _position(one), one.topic, _name(one), _record(one)) for one in found.objects]
     )
     totals = found.totals
     click.echo(
@@ -60,6 +60,10 @@ def _print(found: WorkPlan) -> None:
     )
     if totals["to_read"] > found.previews:
         click.echo(f"the next record is shown of {found.previews} of them; --first shows more")
+
+
+def _name(one: PlannedObject) -> str:
+    return f"{one.key} ({one.part})" if one.part else one.key
 
 
 def _position(one: PlannedObject) -> str:

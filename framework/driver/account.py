@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Account"]
 
-COUNTED = ("records", "bytes", "objects", "transactions")
+COUNTED = ("records", "bytes", "objects", "transactions", "dead_lettered")
 
 
 @attrs.define
@@ -33,7 +33,6 @@ class Account:
     warnings: list[str] = attrs.field(factory=list, init=False)
     _reported: dict[int, Counters] = attrs.field(factory=dict, init=False)
     _left_out: dict[str, None] = attrs.field(factory=dict, init=False)
-    _dead_lettered: int = attrs.field(default=0, init=False)
     _started_at: float = attrs.field(factory=time.time, init=False)
     _first_read_at: float | None = attrs.field(default=None, init=False)
     _last_commit_at: float | None = attrs.field(default=None, init=False)
@@ -42,7 +41,6 @@ class Account:
         """Add what an attempt has reported."""
         known = self._reported.get(report.task_id, Counters())
         self._reported[report.task_id] = known.plus({name: getattr(report, name) for name in COUNTED})
-        self._dead_lettered += report.dead_lettered
         self._left_out.update(dict.fromkeys(report.left_out))
         for word in report.warnings:
             self.warn(word)
@@ -62,7 +60,7 @@ class Account:
         return Progress(
             records=sum(task.records for task in tasks),
             bytes=sum(task.bytes for task in tasks),
-            objects=sum(task.objects for task in tasks),
+            objects=sum(task.objects for task in tasks) + (host.completed if host else 0),
             objects_known=host.known if host else 0,
             transactions=sum(task.transactions for task in tasks),
         )
@@ -81,9 +79,9 @@ class Account:
             bytes=done.bytes,
             objects=done.objects,
             skipped=len(self._left_out) + (host.skipped if host else 0),
-            dead_lettered=self._dead_lettered,
+            dead_lettered=sum(task.dead_lettered for task in tasks),
             transactions=done.transactions,
-            warnings=(*self.warnings, *(host.warnings if host else ())),
+            warnings=(*self.warnings, *self.claim.view.passed_over, *(host.warnings if host else ())),
             tasks=tuple(tasks),
             error=None if error is None else str(error),
         )

@@ -94,11 +94,9 @@ class Coordinator:
         """Whether the run has nothing more to do, or is not to do it."""
         if self.error is not None or self._stop_asked.is_set() or self._rule.met:
             return True
-        if not self.bounded:
-            return False
         if self._host is not None:
             return self._host.is_drained
-        return all(state.exhausted for state in self._states.values())
+        return self.bounded and all(state.exhausted for state in self._states.values())
 
     def tick(self) -> list[TaskPlan]:
         """Look at the topic and at what discovery has brought; the plans of the tasks that have work now.
@@ -128,7 +126,7 @@ class Coordinator:
     def look_up(self) -> bool:
         """While a micro-batch runs: follow the topic and discovery; whether the batch is to end before its time.
 
-        That is so when an idle task has got work, and when the run is to end.
+        That is so when there is work for an idle task, or for one that would never be idle, and when the run is to end.
         """
         try:
             self.claim.follow()
@@ -139,7 +137,7 @@ class Coordinator:
         except HeadraceError as error:
             self.error = error
         is_failing = any(word.fatal for word in self._heard.values())
-        return self.is_over or is_failing or any(task_id not in self._running for task_id in self._tasks_with_work())
+        return self.is_over or is_failing or self._has_news()
 
     def note_ended(self, report: TaskReport) -> None:
         """A task's part in the running micro-batch is over: it is idle, and what it has finished is no work for it."""
@@ -236,7 +234,7 @@ class Coordinator:
             self.claim.refuse_taken_over()
             if self.error is None:
                 self._remember()
-                self._keep_small()
+                self._keep_small(is_end=True)
                 self.claim.stopped()
         except TakenOverError as error:
             self.error = self.error or error
@@ -276,9 +274,14 @@ class Coordinator:
             for task_id in self._giving_back.settle():
                 self._states[task_id].stall.over()
 
-    def _keep_small(self) -> None:
+    def _keep_small(self, *, is_end: bool = False) -> None:
         if self._host is not None and self._housekeeping is not None and not self.stop_asked:
-            self._housekeeping.look(self._host)
+            self._housekeeping.look(self._host, is_end=is_end)
+
+    def _has_news(self) -> bool:
+        if any(task_id not in self._running for task_id in self._tasks_with_work()):
+            return True
+        return self._host is not None and any(self._host.has_news(task_id) for task_id in self._running)
 
     def _tasks_with_work(self) -> list[int]:
         now = time.monotonic()

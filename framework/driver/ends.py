@@ -96,7 +96,7 @@ class _EndFinder:
             except DataError:
                 return None  # there is something behind what went out, and a run will say what is wrong with it
             for batch in [as_batch(item) for item in items if item is not None]:
-                return batch.source_offset if not batch.values and batch.source_offset.get(COMPLETE) else None
+                return batch.source_offset if batch.is_empty and batch.source_offset.get(COMPLETE) else None
             if not reader.snapshot():
                 return None
             self._stopping.wait(PAUSE_S)

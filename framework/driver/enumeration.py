@@ -16,7 +16,8 @@ from headrace.framework.driver.stall import Stall
 from headrace.framework.errors import HeadraceError, PipelineError, RetriableError, SourceError, Where
 from headrace.framework.splits import Split, SplitEnumerator, SplitSource
 from headrace.framework.stage import Stage
-from headrace.offsets.store import OffsetStore
+from headrace.framework.worker.transaction import COMPLETE
+from headrace.offsets.store import Offsets, OffsetStore
 
 __all__ = ["EnumeratorHost"]
 
@@ -43,7 +44,8 @@ class EnumeratorHost:
 
     A reader that asks for a split and gets none is remembered, and asked for again when there may be one: after each
     discovery, until it has got one or has been told that there are no more. A split that was given back is kept in
-    mind until it is assigned again: the run does not end without it.
+    mind until it is assigned again: the run does not end without it. `completed` counts the things that were finished
+    by what the enumerator had to write of them.
     """
 
     connector: str
@@ -58,6 +60,7 @@ class EnumeratorHost:
     events: dict[int, list[Mapping[str, Any]]] = attrs.field(factory=dict, init=False)
     still_there: Callable[[int], bool] | None = attrs.field(default=None, init=False)
     skipped: int = attrs.field(default=0, init=False)
+    completed: int = attrs.field(default=0, init=False)
     _warnings: list[str] = attrs.field(factory=list, init=False)
     _unsaid: int = attrs.field(default=0, init=False)
     _planned: dict[int, dict[str, Split]] = attrs.field(factory=dict, init=False)
@@ -68,6 +71,7 @@ class EnumeratorHost:
     _reached: bool = attrs.field(default=False, init=False)
     _no_more: set[int] = attrs.field(factory=set, init=False)
     _owners: dict[str, int] = attrs.field(factory=dict, init=False)
+    _wholes: dict[str, str] = attrs.field(factory=dict, init=False)
     _returned: dict[str, Split] = attrs.field(factory=dict, init=False)
     _answers: "queue.SimpleQueue[Callable[[], None]]" = attrs.field(factory=queue.SimpleQueue, init=False)
     _closed: threading.Event = attrs.field(factory=threading.Event, init=False)
@@ -86,6 +90,12 @@ class EnumeratorHost:
     def state(self) -> Mapping[str, Any] | None:
         """What the enumerator has to remember, as it is now."""
         return None if self._enumerator is None else self._enumerator.snapshot_state()
+
+    def offsets_to_write(self) -> Offsets:
+        """What the enumerator has to write before the next plans."""
+        offsets = {} if self._enumerator is None else self._enumerator.offsets_to_write()
+        self.completed += sum(offset is not None and offset.get(COMPLETE) is True for offset in offsets.values())
+        return offsets
 
     def work_off(self) -> None:
         """Hand the enumerator what its slow work has brought; an error of that work is raised here."""
@@ -123,7 +133,7 @@ class EnumeratorHost:
         """What the reader has to read, for its next plan; what it reports as finished is measured against that."""
         self._through.discard(reader_id)
         mine = self.assigned.get(reader_id, {})
-        planned = self._planned[reader_id] = dict(islice(mine.items(), PLANNED_AT_ONCE))
+        planned = self._planned[reader_id] = _at_once(mine)
         return list(planned.values())
 
     def plan_events(self, reader_id: int) -> Sequence[Mapping[str, Any]]:
@@ -160,10 +170,18 @@ class EnumeratorHost:
         planned = self._planned.get(reader_id, {})
         return any(planned.get(split_id) != split for split_id, split in mine.items())
 
+    def has_news(self, reader_id: int) -> bool:
+        """Whether there is something for a reader that is at work, and is not going to be idle by itself."""
+        planned = self._planned.get(reader_id, {})
+        if not any(split.is_endless for split in planned.values()):
+            return False
+        wanted = _at_once(self.assigned.get(reader_id, {}))
+        return bool(self.events.get(reader_id)) or any(planned.get(name) != split for name, split in wanted.items())
+
     def is_told_everything(self, reader_id: int) -> bool:
         """Whether the reader gets no more than its plan has."""
-        is_all = len(self.assigned.get(reader_id, {})) <= PLANNED_AT_ONCE and not self._returned
-        return is_all and reader_id in self._no_more
+        mine = self.assigned.get(reader_id, {})
+        return reader_id in self._no_more and not self._returned and len(_at_once(mine)) == len(mine)
 
     @property
     def everybody_is_told(self) -> bool:
@@ -182,9 +200,15 @@ class EnumeratorHost:
         return returned + [word for stall in list(self._stalls.values()) if (word := stall.word) is not None]
 
     @property
+    def has_planned(self) -> bool:
+        """Whether a reader has been given something to read."""
+        return any(self._planned.values())
+
+    @property
     def known(self) -> int:
-        """How many splits have been assigned so far, those that are finished by now included."""
-        return len(self._owners)
+        """How many things have been assigned so far, whole or in parts, those that are finished by now included."""
+        parts = sum(split_id in self._owners for split_id in list(self._wholes))
+        return len(self._owners) - parts + len(set(self._wholes.values()))
 
     def close(self) -> None:
         """End the slow work and the enumerator."""
@@ -210,6 +234,8 @@ class EnumeratorHost:
                 "within a generation a split stays where it is",
                 Where(stage=Stage.ASSIGN, connector=self.connector),
             )
+        if split.whole_id != split.split_id:
+            self._wholes[split.split_id] = split.whole_id
         self._asking.pop(reader_id, None)
         self._returned.pop(split.split_id, None)
         mine = self.assigned.setdefault(reader_id, {})
@@ -220,6 +246,11 @@ class EnumeratorHost:
     def owner(self, split_id: str) -> int | None:
         """Who has it, or had it."""
         return self._owners.get(split_id)
+
+    def in_hand(self, split_id: str) -> bool:
+        """Whether it is assigned, and not finished."""
+        owner = self._owners.get(split_id)
+        return split_id in self._returned or (owner is not None and split_id in self.assigned.get(owner, {}))
 
     def backlog(self) -> int:
         """What is assigned and not finished."""
@@ -351,6 +382,13 @@ class EnumeratorHost:
     def _put(self, answer: Callable[[], None]) -> None:
         self._answers.put(answer)
         self.wake.set()
+
+
+def _at_once(mine: Mapping[str, Split]) -> dict[str, Split]:
+    """What of a reader's splits one plan has: all, where the others would wait behind one that has no end."""
+    first = next(iter(mine.values()), None)
+    is_all = first is not None and first.is_endless
+    return dict(mine) if is_all else dict(islice(mine.items(), PLANNED_AT_ONCE))
 
 
 def _raise(error: Exception, connector: str) -> None:

@@ -30,7 +30,8 @@ LOOK_EVERY_S = 0.1
 class PlannedObject:
     """One split in the plan. `first_record` is there for the first few that are unfinished; `error` if it is bad.
 
-    `get_calls` is how many requests a run makes for what is left of it, if all goes well.
+    `get_calls` is how many requests a run makes for what is left of it, if all goes well. `part` says which part of the
+    object the split is, and `start` with which byte that begins; it is empty where the split is all of the object.
     """
 
     key: str
@@ -43,6 +44,13 @@ class PlannedObject:
     get_calls: int = 0
     first_record: str | None = None
     error: str | None = None
+    part: str = ""
+    start: int = 0
+
+    def as_json(self) -> Mapping[str, Any]:
+        """The object as `headrace plan --output json` prints it; only a part has `part` and `start`."""
+        names = NAMES if self.part else [name for name in NAMES if name not in {"part", "start"}]
+        return {name: getattr(self, name) for name in names}
 
 
 NAMES = tuple(field.name for field in attrs.fields(PlannedObject))
@@ -77,12 +85,13 @@ class WorkPlan:
         lists again and again.
         """
         to_read = [one for one in self.objects if not one.complete]
+        objects, unfinished = len(_names(self.objects)), len(_names(to_read))
         return {
-            "objects": len(self.objects),
-            "complete": len(self.objects) - len(to_read),
-            "to_read": len(to_read),
+            "objects": objects,
+            "complete": objects - unfinished,
+            "to_read": unfinished,
             "bytes": sum(one.bytes for one in self.objects),
-            "bytes_to_read": sum(max(0, one.bytes - one.byte) for one in to_read),
+            "bytes_to_read": sum(max(0, one.bytes - max(0, one.byte - one.start)) for one in to_read),
             "skipped": self.skipped,
             "list_calls": self.list_calls,
             "get_calls": self.get_calls,
@@ -96,7 +105,7 @@ class WorkPlan:
         yield f'{{"connector": {json.dumps(self.connector)}, "objects": ['
         last = len(self.objects) - 1
         for place, one in enumerate(self.objects):
-            yield json.dumps({name: getattr(one, name) for name in NAMES}) + ("," if place < last else "")
+            yield json.dumps(one.as_json()) + ("," if place < last else "")
         yield f'], "totals": {json.dumps(self.totals)}, "warnings": {json.dumps([*self.warnings])}}}'
 
 
@@ -182,7 +191,14 @@ def _planned(
         complete=complete,
         topic=known.topic,
         get_calls=0 if complete else known.get_calls,
+        part=known.part,
+        start=known.start,
     )
+
+
+def _names(objects: Sequence[PlannedObject]) -> set[str]:
+    """The objects that these are, or are parts of."""
+    return {one.key for one in objects}
 
 
 def _with_record(one: PlannedObject, found: FirstRecord) -> PlannedObject:

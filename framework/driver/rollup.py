@@ -1,13 +1,15 @@
-"""Keeps what is known of a source small: between micro-batches, the driver rolls up what is finished."""
+"""What the driver itself writes of the progress, between micro-batches; most of all it keeps small what is known."""
 
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from headrace.framework.driver.enumeration import EnumeratorHost
-from headrace.framework.splits import Split, SplitSource
+from headrace.framework.splits import SplitSource
+from headrace.offsets.kafka.cleaning import TURNS_AFTER_S
 from headrace.offsets.key import OffsetManagerKey
 
 if TYPE_CHECKING:
@@ -20,45 +22,70 @@ log = logging.getLogger(__name__)
 AT_A_TIME = 50_000
 """Entries in one transaction."""
 
+READS_FIRST_S = 10.0
+
 
 @attrs.define
 class RollUp:
-    """Once a connector has `min_entries` entries, those of finished splits give way to marks; 0 is never.
+    """Writes what the enumerator has to say of things that are several splits, and rolls up what is finished.
 
-    `look` is called between micro-batches, when no task runs, on the coordinator's thread. It touches no split that a
-    task has in hand.
+    Once a connector has `min_entries` entries, those of finished splits give way to marks; 0 is never.
+
+    `look` is called between micro-batches, when no task runs, on the coordinator's thread, and once at the end. It
+    touches no split that a task has in hand. A start reads first: until something has been planned, or some seconds
+    are over, nothing is done.
+
+    What was removed leaves the broker's disk only once every partition has got further records. A busy connector writes
+    them anyway; one that has come to rest, and one that reads a little every day, writes them for that alone: at its
+    start, and twice after a roll-up.
     """
 
     source: SplitSource[Any]
     claim: "Claim"
     min_entries: int
+    clock: Callable[[], float] = time.monotonic
     _at: int = attrs.field(init=False)
+    _turns: list[float] = attrs.field(factory=list, init=False)
+    _reads_first_until: float = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._reads_first_until = self.clock() + READS_FIRST_S
         self._at = self.min_entries
+        if len(self.claim.view.rollup):
+            self._turns = self._after(0, *TURNS_AFTER_S)
 
-    def look(self, host: EnumeratorHost) -> None:
-        """Roll up if there is enough, and let go of what the source does not have any more."""
-        view = self.claim.view
+    def look(self, host: EnumeratorHost, *, is_end: bool = False) -> None:
+        """Write what is to be written, roll up if there is enough, let go of what the source does not have any more."""
+        if offsets := host.offsets_to_write():
+            self.claim.store(offsets)
+        if not (is_end or host.has_planned or self.clock() >= self._reads_first_until):
+            return
         still_there, host.still_there = host.still_there, None
-        if still_there is not None and len(view.rollup):
+        if still_there is not None and len(self.claim.view.rollup):
             self.claim.roll_up(keep=still_there)
-        if self.min_entries and len(view.entries) >= self._at:
-            before = len(view.entries)
-            finished = self._finished(host)
-            for start in range(0, len(finished), AT_A_TIME):
-                self.claim.roll_up(dict(finished[start : start + AT_A_TIME]))
-            # What is not finished by now is looked at again when as many have come.
-            self._at = len(view.entries) + self.min_entries
-            log.info("%s: %d entries are rolled up", self.claim.settings.connector, before - len(view.entries))
+        if self.min_entries and len(self.claim.view.entries) >= self._at:
+            self._roll_up(self._finished(host))
+        if self._turns and self.clock() >= self._turns[0]:
+            del self._turns[0]
+            self.claim.turn_segments()
+
+    def _roll_up(self, finished: Sequence[tuple[OffsetManagerKey, str]]) -> None:
+        entries = self.claim.view.entries
+        before = len(entries)
+        for start in range(0, len(finished), AT_A_TIME):
+            self.claim.roll_up(dict(finished[start : start + AT_A_TIME]))
+        # What is not finished by now is looked at again when as many have come.
+        self._at = len(entries) + self.min_entries
+        self._turns = self._after(*TURNS_AFTER_S)
+        log.info("%s: %d entries are rolled up", self.claim.settings.connector, before - len(entries))
+
+    def _after(self, *seconds: float) -> list[float]:
+        return [self.clock() + after for after in seconds]
 
     def _finished(self, host: EnumeratorHost) -> Sequence[tuple[OffsetManagerKey, str]]:
-        held = {_key(split) for mine in host.assigned.values() for split in mine.values()}
+        splits = (split for mine in host.assigned.values() for split in mine.values())
+        held = {OffsetManagerKey(partition) for split in splits for partition in split.source_partitions}
         versions = (
             (key, self.source.finished_version(offset)) for key, offset in self.claim.view.items() if key not in held
         )
         return [(key, version) for key, version in versions if version is not None]
-
-
-def _key(split: Split) -> OffsetManagerKey:
-    return OffsetManagerKey(split.source_partition)

@@ -47,6 +47,7 @@ class TaskSummary:
     bytes: int = 0
     objects: int = 0
     transactions: int = 0
+    dead_lettered: int = 0
 
 
 @attrs.frozen(kw_only=True)

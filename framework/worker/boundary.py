@@ -11,13 +11,15 @@ __all__ = ["BoundaryRule"]
 class BoundaryRule:
     """A boundary with its figures.
 
-    `INTERVAL`: `interval_s` after its first record, or after `max_records`, whichever is first. `POLL`: after
-    `max_poll_records`, or when the source has nothing right now, and after the interval if it blocks. `OBJECT`: when
-    the object is finished, and never within it, so that it becomes visible as a whole.
+    `INTERVAL`: `interval_s` after its first record, or after `max_records`, whichever is first; `dry_s` after its first
+    record if the source has nothing more right now: nothing is won by waiting then. `POLL`: after `max_poll_records`,
+    or when the source has nothing right now, and after the interval if it blocks. `OBJECT`: when the object is
+    finished, and never within it, so that it becomes visible as a whole.
     """
 
     kind: Boundary = Boundary.INTERVAL
     interval_s: float = 1.0
+    dry_s: float = 0.05
     max_records: int = 100_000
     max_poll_records: int = 500
 
@@ -31,9 +33,9 @@ class BoundaryRule:
             case Boundary.OBJECT:
                 return False
 
-    def is_old(self, age_s: float) -> bool:
-        """Whether a transaction of this age is to end for its age."""
-        return self.kind is not Boundary.OBJECT and age_s >= self.interval_s
+    def longest_s(self, *, dry: bool) -> float:
+        """How long a transaction that may end anywhere is open; `dry`: the source has nothing more right now."""
+        return min(self.interval_s, self.dry_s) if dry else self.interval_s
 
     def cuts_anywhere(self) -> bool:
         """Whether a transaction may end after any record."""

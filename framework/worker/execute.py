@@ -6,13 +6,16 @@ from typing import Any, Literal
 
 from headrace.converters.base import Converter
 from headrace.framework import registry
+from headrace.framework.backoff import LONGEST_S, BackoffConfig
 from headrace.framework.config import SourceCommonConfig
 from headrace.framework.distribution import ObjectDistributionStrategy, TaskShare
 from headrace.framework.errors import FencedError, HeadraceError, TaskError, Where
 from headrace.framework.sink import Sink, SinkWriter
 from headrace.framework.splits import Split, SplitSource
+from headrace.framework.stage import Stage
 from headrace.framework.task import AbstractSourceTask
 from headrace.framework.worker.boundary import BoundaryRule
+from headrace.framework.worker.dead_letters import DeadLetters
 from headrace.framework.worker.kept import process_identity
 from headrace.framework.worker.pipeline import Pipeline
 from headrace.framework.worker.plan import Ended, TaskPlan, TaskReport
@@ -100,11 +103,12 @@ def task_runner(
     return TaskRunner(
         task=task,
         plan=plan,
-        pipeline=_pipeline(known, writer),
+        pipeline=_pipeline(known, writer, plan.task_id),
         writer=writer,
         rule=boundary_rule(known),
         share=_share(known, plan),
         signals=signals,
+        backoff=BackoffConfig(longest_s=min(LONGEST_S, known.errors_retry_delay_max_ms / 1000)),
     )
 
 
@@ -127,11 +131,32 @@ def _share(config: SourceCommonConfig, plan: TaskPlan) -> TaskShare:
     return TaskShare(strategy, plan.task_id, plan.tasks_max)
 
 
-def _pipeline(config: SourceCommonConfig, writer: SinkWriter) -> Pipeline:
+def _pipeline(config: SourceCommonConfig, writer: SinkWriter, task_id: int) -> Pipeline:
     return Pipeline(
         make_converter(config, "key"),
         make_converter(config, "value"),
         writer,
+        _dead_letters(config, writer, task_id) if config.is_tolerant else None,
+    )
+
+
+def _dead_letters(config: SourceCommonConfig, writer: SinkWriter, task_id: int) -> DeadLetters:
+    """What becomes of bad records, with the names of what may find them to be so."""
+    workers = {
+        Stage.TRANSFORM: registry.find("transformers", config.input_format),
+        Stage.CONVERT: registry.find("converters", config.value_converter, key="value.converter"),
+        Stage.PRODUCE: type(writer),
+    }
+    return DeadLetters(
+        connector=config.name,
+        task_id=task_id,
+        writer=writer,
+        topic=config.dead_letter_topic,
+        has_context=config.dead_letter_context,
+        logs=config.errors_log_enable,
+        logs_content=config.errors_log_messages,
+        longest=config.max_record_bytes,
+        classes={stage: f"{kind.__module__}.{kind.__qualname__}" for stage, kind in workers.items()},
     )
 
 

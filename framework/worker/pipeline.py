@@ -1,18 +1,20 @@
 """From what a task yields to bytes at the sink: the stages convert and produce."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import attrs
 
 from headrace.converters.base import Converter
-from headrace.framework.errors import DataError, Where
+from headrace.framework.errors import DataError, PipelineError, RecordTooLargeError, Where
 from headrace.framework.record import RecordBatch, SourceRecord
 from headrace.framework.schema import Schema, SchemaAndValue
 from headrace.framework.sink import SinkWriter
 from headrace.framework.stage import Stage
+from headrace.framework.worker.dead_letters import DeadLetters
 from headrace.offsets.entry import RECORD_COUNT
 
-__all__ = ["Pipeline", "as_batch"]
+__all__ = ["Pipeline", "Sent", "as_batch"]
 
 
 def as_batch(item: SourceRecord | RecordBatch) -> RecordBatch:
@@ -33,33 +35,109 @@ def as_batch(item: SourceRecord | RecordBatch) -> RecordBatch:
     )
 
 
+class Sent(NamedTuple):
+    """What became of a batch: records and their bytes that were sent, and records that were passed over."""
+
+    records: int = 0
+    bytes: int = 0
+    dead: int = 0
+
+
 @attrs.frozen
 class Pipeline:
-    """A task's converters, and its way to the sink."""
+    """A task's converters, and its way to the sink; with `dead_letters` a bad record is no error."""
 
     key_converter: Converter
     value_converter: Converter
     writer: SinkWriter
+    dead_letters: DeadLetters | None = None
 
-    def send(self, batch: RecordBatch) -> int:
-        """Send a batch and return how many bytes its values have.
+    def send(self, batch: RecordBatch) -> Sent:
+        """Send a batch, with what is bad in it to the dead letters if there are such.
 
-        A `DataError` has nothing of the batch sent; `bad_record` says where in the batch it is.
+        Otherwise a `DataError` has nothing of the batch sent; `first_bad` says where in the batch it is.
         """
         if not batch.values:
-            return 0
-        key_schema, key = _apart(batch.key)
-        key_bytes = self.key_converter.convert(batch.topic, key_schema, key)
-        values = self.value_converter.convert_all(batch.topic, batch.schema, batch.values)
-        self.writer.write(
-            batch.topic,
-            key_bytes,
-            values,
-            partition=batch.partition,
-            timestamp=batch.timestamp,
-            headers=batch.headers,
-        )
-        return _total_size(values)
+            return self._send_piece(batch)
+        self._refuse_dead_topic(batch)
+        try:
+            key_schema, key = _apart(batch.key)
+            key_bytes = self.key_converter.convert(batch.topic, key_schema, key)
+        except DataError as error:
+            if self.dead_letters is None:
+                raise
+            return self._bury_all(batch, error)
+        try:
+            values = self.value_converter.convert_all(batch.topic, batch.schema, batch.values)
+        except DataError:
+            if self.dead_letters is None:
+                raise
+            return self._send_good(batch, key_bytes, self.dead_letters)
+        return self._write(batch, key_bytes, values, range(len(values)))
+
+    def _send_piece(self, batch: RecordBatch) -> Sent:
+        if batch.rejected is None:
+            return Sent()
+        if self.dead_letters is None:
+            raise batch.rejected.error
+        self._refuse_dead_topic(batch)
+        self.dead_letters.piece(batch)
+        return Sent(dead=1)
+
+    def _send_good(self, batch: RecordBatch, key: bytes | None, dead_letters: DeadLetters) -> Sent:
+        """Send the values of a batch that can be converted."""
+        good: list[bytes | None] = []
+        places: list[int] = []
+        for index, value in enumerate(batch.values):
+            try:
+                good.append(self.value_converter.convert(batch.topic, batch.schema, value))
+                places.append(index)
+            except DataError as error:
+                dead_letters.value(batch, index, error.located(_place(batch, index)))
+        sent = self._write(batch, key, good, places)
+        return sent._replace(dead=len(batch.values) - sent.records)
+
+    def _bury_all(self, batch: RecordBatch, error: DataError) -> Sent:
+        assert self.dead_letters is not None  # noqa: S101 - the caller has looked
+        for index in range(len(batch.values)):
+            named = DataError(error.message, error.where.filled(_place(batch, index)))
+            self.dead_letters.value(batch, index, named)
+        return Sent(dead=len(batch.values))
+
+    def _write(
+        self, batch: RecordBatch, key: bytes | None, values: Sequence[bytes | None], places: Sequence[int]
+    ) -> Sent:
+        """Write values; `places` says which ones of the batch they are. One that is too large is passed over."""
+        records = size = dead = 0
+        while values:
+            try:
+                self.writer.write(
+                    batch.topic,
+                    key,
+                    values,
+                    partition=batch.partition,
+                    timestamp=batch.timestamp,
+                    headers=batch.headers,
+                )
+            except RecordTooLargeError as error:
+                index = error.index
+                error.located(_place(batch, places[index], Stage.PRODUCE))
+                if self.dead_letters is None:
+                    raise
+                self.dead_letters.value(batch, places[index], error)
+                dead += 1
+                taken, values, places = values[:index], values[index + 1 :], places[index + 1 :]
+            else:
+                taken, values = values, ()
+            records, size = records + len(taken), size + _total_size(taken)
+        return Sent(records, size, dead)
+
+    def _refuse_dead_topic(self, batch: RecordBatch) -> None:
+        if self.dead_letters is not None and batch.topic == self.dead_letters.topic:
+            raise PipelineError(
+                f"records cannot go to {batch.topic}: it is the topic of the dead letters; name another topic",
+                Where(stage=Stage.PRODUCE, object=batch.origin.object if batch.origin else None),
+            )
 
     def first_bad(self, batch: RecordBatch) -> tuple[int, DataError] | None:
         """The index and the error of the first value of a batch that cannot be converted."""
@@ -80,7 +158,11 @@ def _total_size(values: Sequence[bytes | None]) -> int:
     return sum(map(len, filter(None, values)))
 
 
-def _place(batch: RecordBatch, index: int) -> Where:
+def _place(batch: RecordBatch, index: int, stage: Stage = Stage.CONVERT) -> Where:
     before = batch.offset_at(index) if batch.offset_at else {}
     count = before.get(RECORD_COUNT) if before else batch.source_offset.get(RECORD_COUNT, 0) - len(batch.values) + index
-    return Where(stage=Stage.CONVERT, position=None if count is None or count < 0 else f"record {count + 1}")
+    return Where(
+        stage=stage,
+        object=batch.origin.object if batch.origin else None,
+        position=None if count is None or count < 0 else f"record {count + 1}",
+    )

@@ -97,7 +97,7 @@ class TaskRunner:
             self.task.context.offsets,
             self.rule,
             self.metrics,
-            self.signals.note_begun,
+            self.signals.note_due_changed,
             self.task.committed,
             lambda: self.signals.end_asked,
             self.plan.at_most,

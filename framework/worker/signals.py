@@ -71,8 +71,8 @@ class TaskSignals:
             self._pumped = True
             self._changed.notify_all()
 
-    def note_begun(self) -> None:
-        """A transaction has begun: the clock has something to watch."""
+    def note_due_changed(self) -> None:
+        """A transaction has begun, or is to end sooner: the clock has something to watch."""
         self._note_news()
 
     def note_stumbled(self) -> None:

@@ -135,9 +135,10 @@ class SplitSourceTask(AbstractSourceTask):
     def _pass_over_rolled_up(self) -> None:
         """An attempt that comes late finds splits finished, and their entries gone, since its plan was made."""
         offsets = self.context.offsets
-        keys = {split_id: OffsetManagerKey(split.source_partition) for split_id, split in self.splits.items()}
-        rolled_up = (name for name, key in keys.items() if offsets.is_rolled_up(key, self.splits[name].version))
-        self.finished.update(dict.fromkeys(rolled_up))
+        for name, split in self.splits.items():
+            keys = map(OffsetManagerKey, split.source_partitions)
+            if any(offsets.is_rolled_up(key, split.version) for key in keys):
+                self.finished[name] = None
 
     def _close_reader(self) -> None:
         reader, self.reader = self.reader, None

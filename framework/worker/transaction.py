@@ -34,7 +34,7 @@ class TaskTransaction:
     offsets: OffsetManager
     rule: BoundaryRule
     metrics: TaskMetrics
-    on_begin: Callable[[], None]
+    on_due_changed: Callable[[], None]
     on_commit: Callable[[], None]
     is_to_end: Callable[[], bool]
     at_most: int | None = None
@@ -43,8 +43,10 @@ class TaskTransaction:
     _begun_at: float | None = attrs.field(default=None, init=False)
     _records: int = attrs.field(default=0, init=False)
     _bytes: int = attrs.field(default=0, init=False)
+    _dead: int = attrs.field(default=0, init=False)
     _finished: int = attrs.field(default=0, init=False)
     _object: OffsetManagerKey | None = attrs.field(default=None, init=False)
+    _is_dry: bool = attrs.field(default=False, init=False)
     first_read_at: float | None = attrs.field(default=None, init=False)
     last_commit_at: float | None = attrs.field(default=None, init=False)
     is_broken: bool = attrs.field(default=False, init=False)
@@ -72,7 +74,11 @@ class TaskTransaction:
             self._send(batch, key)
             complete = batch.source_offset.get(COMPLETE) is True
             self._finished += complete
-            if self.rule.is_full(self._records) or self._is_old() or (complete and not self.rule.cuts_anywhere()):
+            if (
+                self.rule.is_full(self._records + self._dead)
+                or self._is_old()
+                or (complete and not self.rule.cuts_anywhere())
+            ):
                 self.commit()
         return True
 
@@ -85,6 +91,9 @@ class TaskTransaction:
     def nothing_right_now(self) -> None:
         """The source has nothing at the moment: the end of a poll."""
         with self._lock:
+            if self._begun_at is not None and not self._is_dry:
+                self._is_dry = True
+                self.on_due_changed()
             if self.rule.kind is Boundary.POLL or self._is_old():
                 self.commit()
 
@@ -99,7 +108,7 @@ class TaskTransaction:
         with self._lock:
             if self._begun_at is None or not self.rule.cuts_anywhere():
                 return None
-            return max(0.0, self._begun_at + self.rule.interval_s - time.monotonic())
+            return max(0.0, self._begun_at + self.rule.longest_s(dry=self._is_dry) - time.monotonic())
 
     @property
     def is_at_boundary(self) -> bool:
@@ -118,6 +127,7 @@ class TaskTransaction:
             self.metrics.records += self._records
             self.metrics.bytes += self._bytes
             self.metrics.objects += self._finished
+            self._count_dead()
             self.metrics.transactions += 1
             self.last_commit_at = time.time()
             self._begin_again()
@@ -162,7 +172,7 @@ class TaskTransaction:
     def _send(self, batch: RecordBatch, key: OffsetManagerKey) -> None:
         try:
             with self._unusable_after_failure():
-                size = self.pipeline.send(batch)
+                sent = self.pipeline.send(batch)
         except DataError:
             bad = self.pipeline.first_bad(batch)
             if bad is None:
@@ -173,11 +183,12 @@ class TaskTransaction:
             raise bad[1] from bad[1].__cause__
         if self._begun_at is None:
             self._begun_at = time.monotonic()
-            self.on_begin()
+            self.on_due_changed()
         self._object = key
         self.offsets.written(key, batch.source_offset)
-        self._records += len(batch.values)
-        self._bytes += size
+        self._records += sent.records
+        self._bytes += sent.bytes
+        self._dead += sent.dead
 
     @contextmanager
     def _unusable_after_failure(self) -> Iterator[None]:
@@ -191,12 +202,20 @@ class TaskTransaction:
             raise
 
     def _is_old(self) -> bool:
-        return self._begun_at is not None and self.rule.is_old(time.monotonic() - self._begun_at)
+        return self.due_in_s() == 0.0
 
     def _counted(self) -> dict[str, int]:
-        return {"records": self._records, "bytes": self._bytes, "objects": self._finished, "transactions": 1}
+        counted = {"records": self._records, "bytes": self._bytes, "objects": self._finished, "transactions": 1}
+        return {**counted, "dead_lettered": self._dead} if self._dead else counted
+
+    def _count_dead(self) -> None:
+        if self._dead and self.pipeline.dead_letters is not None:
+            self.metrics.dead_lettered += self._dead
+            if (word := self.pipeline.dead_letters.word) not in self.metrics.warnings:
+                self.metrics.warn(word)
 
     def _begin_again(self) -> None:
         self._begun_at = None
-        self._records = self._bytes = self._finished = 0
+        self._is_dry = False
+        self._records = self._bytes = self._dead = self._finished = 0
         self._object = None

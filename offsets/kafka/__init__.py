@@ -2,7 +2,7 @@
 
 - `settings`: how to reach Kafka, picklable.
 - `patience`: how long its calls wait for the broker, and that a stop cuts that short.
-- `topic`: the topic itself: created compacted, refused if it is not.
+- `topic`: the topic itself: created compacted, refused if it is not; `cleaning`: how the broker keeps it small.
 - `log`: its raw records, read to the high watermark and on.
 - `view`: the committed entries of one connector, above the log.
 - `records`: what stands beside the entries: the generation, the control record, the counters.

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import repeat
 from types import MappingProxyType
 from typing import Self
 
@@ -21,11 +22,13 @@ from headrace.offsets.kafka.records import (
     enumerator_key,
     generation_key,
     rollup_key,
+    turn_key,
 )
 from headrace.offsets.kafka.settings import KafkaSettings
 from headrace.offsets.kafka.view import KafkaOffsetView
 from headrace.offsets.key import OffsetManagerKey
 from headrace.offsets.rollup import name_mark, version_mark
+from headrace.offsets.store import Offsets
 
 __all__ = ["Claim"]
 
@@ -164,6 +167,19 @@ class Claim:
         for key, value in records:
             self.view.take_raw(key, value)
 
+    def store(self, offsets: Offsets) -> None:
+        """Write these entries, and forget those that are None, in one transaction: between batches only."""
+        known = self.view.entries
+        records = [(raw, value) for raw, value in self.view.records_for(offsets) if value is not None or raw in known]
+        self._commit(records)
+        for key, value in records:
+            self.view.take_raw(key, value)
+
+    def turn_segments(self) -> None:
+        """Give every partition a record, so that the broker closes segments whose time is over and cleans them."""
+        numbers = range(len(self.log.positions))
+        self._commit([(turn_key(self.settings.connector, number), b"{}") for number in numbers], partitions=numbers)
+
     def hurry(self) -> None:
         """From now on wait for the broker as briefly as a run may that is to stop."""
         self._driver.patience = self._driver.patience.at_most(END_WITHIN_S)
@@ -195,8 +211,16 @@ class Claim:
     def _write(self, key: bytes, value: bytes) -> None:
         self._commit([(key, value)])
 
-    def _commit(self, records: Iterable[tuple[bytes, bytes | None]], topic: str | None = None) -> None:
-        wanted = list(records)
+    def _commit(
+        self,
+        records: Iterable[tuple[bytes, bytes | None]],
+        topic: str | None = None,
+        *,
+        partitions: Iterable[int] | None = None,
+    ) -> None:
+        """Write them in one transaction, each to the partition of its key, or to the one that is named for it."""
+        named = repeat(None) if partitions is None else partitions
+        wanted = [(key, value, partition) for (key, value), partition in zip(records, named, strict=False)]
         try:
             try:
                 self._commit_once(wanted, topic)
@@ -209,10 +233,10 @@ class Claim:
                 f"connector {self.settings.connector} was taken over by another driver: {error}; this one stops"
             ) from error
 
-    def _commit_once(self, records: Iterable[tuple[bytes, bytes | None]], topic: str | None = None) -> None:
+    def _commit_once(self, records: Iterable[tuple[bytes, bytes | None, int | None]], topic: str | None) -> None:
         try:
-            for key, value in records:
-                self._driver.write(topic or self.settings.offsets_topic, key, [value])
+            for key, value, partition in records:
+                self._driver.write(topic or self.settings.offsets_topic, key, [value], partition=partition)
             if self._driver.is_open:
                 self._driver.commit()
         except BaseException:

@@ -75,26 +75,28 @@ class OffsetsLog:
     def read_to_high_watermark(self, *, within_s: float | None = None) -> None:
         """Read on until everything that is on the topic now has been taken.
 
-        Raises `RetriableError` when a transaction stays open for longer than it may, when Kafka is away, or when the
-        time that the caller has for it is over, and `OffsetsError` when the topic is not the one any more that was
+        Raises `RetriableError` when nothing comes for longer than a transaction may stay open, when Kafka is away, or
+        when the time that the caller has is over, and `OffsetsError` when the topic is not the one any more that was
         read so far.
         """
         patience = self.patience if within_s is None else self.patience.at_most(within_s)
         while True:
             before = self._tombstones
-            self._read_on(patience)
+            self._read_on(patience, gets_on=within_s is None)
             # A roll-up removes entries here and writes its shards there, in one transaction; the ends of the
             # partitions are not of one instant, and between them what is finished would be seen in neither place.
             if self._tombstones == before:
                 return
 
-    def _read_on(self, patience: Patience) -> None:
+    def _read_on(self, patience: Patience, *, gets_on: bool) -> None:
+        """Read to the ends as they are now; where it `gets_on`, it may take as long as it likes."""
         ends = self._high_watermarks(patience.at_most(REACH_WITHIN_S).begin())
         self._refuse_shorter(ends)
         unread = {number for number, end in ends.items() if self.positions[number] < end}
         wait, said = patience.begin(), 0.0
         while unread:
-            self._take_what_comes(unread, ends, wait_s=STEP_S)
+            if self._take_what_comes(unread, ends, wait_s=STEP_S) and gets_on:
+                wait, said = patience.begin(), 0.0
             if unread and wait.so_far_s - said > SAY_AFTER_S:
                 said = wait.so_far_s
                 log.warning(
@@ -154,7 +156,9 @@ class OffsetsLog:
             f"{self.settings.bootstrap_servers}: {why}"
         )
 
-    def _take_what_comes(self, unread: set[int], ends: Mapping[int, int], *, wait_s: float) -> None:
+    def _take_what_comes(self, unread: set[int], ends: Mapping[int, int], *, wait_s: float) -> int:
+        """How many records that were."""
+        taken = 0
         for message in self._next(wait_s):
             partition, offset = message.partition() or 0, message.offset() or 0
             error = message.error()
@@ -162,6 +166,7 @@ class OffsetsLog:
                 self.positions[partition] = offset + 1
                 self._tombstones += message.value() is None
                 self.take(message)
+                taken += 1
                 if offset + 1 >= ends.get(partition, offset + 2):
                     unread.discard(partition)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
@@ -172,6 +177,7 @@ class OffsetsLog:
                 raise OffsetsError(f"{self.settings.offsets_topic} cannot be read: {error.str()}")
             else:
                 log.warning("%s: reading %s: %s", self.settings.connector, self.settings.offsets_topic, error.str())
+        return taken
 
     def _next(self, wait_s: float) -> list[Message]:
         """What is there; waits for the first message only."""

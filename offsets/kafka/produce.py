@@ -7,9 +7,9 @@ from itertools import chain
 from typing import Any
 
 import attrs
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
-from headrace.framework.errors import RetriableError
+from headrace.framework.errors import RecordTooLargeError, RetriableError
 from headrace.framework.record import Header
 from headrace.offsets.hashing import partition_for
 from headrace.offsets.kafka.patience import STEP_S, Patience, timed_out
@@ -35,8 +35,9 @@ def produce_all(
 ) -> None:
     """Hand records that differ in their values to the client library, waiting where its queue is full.
 
-    `partition` None leaves the choice to the library. Raises its `KafkaException`, and `RetriableError` when nothing
-    leaves the full queue for as long as `patience` has.
+    `partition` None leaves the choice to the library. Raises its `KafkaException`, `RecordTooLargeError` with the index
+    of the value that it does not take, and `RetriableError` when nothing leaves the full queue for as long as
+    `patience` has.
     """
     options: dict[str, Any] = {} if timestamp is None else {"timestamp": timestamp}
     if headers:
@@ -51,9 +52,22 @@ def produce_all(
         except BufferError:
             _await_room(producer, topic, patience)
             left = chain([value], left)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.MSG_SIZE_TOO_LARGE:
+                raise
+            raise _too_large(topic, value, len(values) - sum(1 for _ in left) - 1) from error
         else:
             producer.poll(0)
             return
+
+
+def _too_large(topic: str, value: bytes | None, index: int) -> RecordTooLargeError:
+    error = RecordTooLargeError(
+        f"a record of {len(value or b'')} bytes for {topic} is more than the producer sends: raise "
+        "producer.override.max.request.size, and max.message.bytes of the topic"
+    )
+    error.index = index
+    return error
 
 
 def _await_room(producer: Producer, topic: str, patience: Patience) -> None:

@@ -8,7 +8,13 @@ from collections.abc import Callable, Sequence
 import attrs
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from headrace.framework.errors import FencedError, RetriableError, SinkError, TransactionTooLongError
+from headrace.framework.errors import (
+    FencedError,
+    RecordTooLargeError,
+    RetriableError,
+    SinkError,
+    TransactionTooLongError,
+)
 from headrace.framework.record import Header
 from headrace.offsets.kafka.patience import STEP_S, Patience, StoppedAt, Wait
 from headrace.offsets.kafka.produce import KeyPartitions, produce_all
@@ -124,6 +130,9 @@ class TransactionalProducer:
             )
         except KafkaException as error:
             raise self._sorted(error, f"producing to {topic}") from error
+        except RecordTooLargeError:
+            self._failed = True
+            raise
         except RetriableError:
             self._failed = self._given_up = True
             raise

@@ -1,9 +1,9 @@
 """What stands in the offsets topic beside the entries.
 
 It is: who owns the connector (the generation), what driver and tasks tell each other (the control record, the words of
-tasks that are through), what a task has counted, and what an enumerator remembers. Their keys are lists of three or
-four elements, which Kafka Connect ignores: it knows lists of two. They begin like a connector's own entries do not, so
-nobody takes them for progress.
+tasks that are through), what a task has counted, what an enumerator remembers, and what closes a segment. Their keys
+are lists of three or four elements, which Kafka Connect ignores: it knows lists of two. They begin like a connector's
+own entries do not, so nobody takes them for progress.
 """
 
 import json
@@ -28,6 +28,7 @@ __all__ = [
     "generation_key",
     "rollup_key",
     "rollup_prefix",
+    "turn_key",
 ]
 
 FIRST = "headrace"
@@ -73,6 +74,11 @@ def rollup_key(connector: str, shard: int) -> bytes:
 def rollup_prefix(connector: str) -> bytes:
     """What the keys of the roll-up's shards begin with; the shard's number and a bracket follow."""
     return _key(connector, "rollup")[:-1] + b","
+
+
+def turn_key(connector: str, partition: int) -> bytes:
+    """The key of the record that a partition gets so that the broker closes its segment, which is then cleaned."""
+    return _key(connector, "turn", partition)
 
 
 @attrs.frozen(kw_only=True)
@@ -192,6 +198,7 @@ class Counters:
     bytes: int = 0
     objects: int = 0
     transactions: int = 0
+    dead_lettered: int = 0
 
     def encode(self) -> Raw:
         """As it stands in the topic."""

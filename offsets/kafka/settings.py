@@ -15,6 +15,10 @@ log = logging.getLogger("headrace.kafka")
 DEFAULT_REPLICATION = 3
 # Below that, librdkafka tells of every retry; what comes of it, the calls themselves say.
 ERRORS_ONLY = 3
+# A driver writes much of the same at once: a tombstone for everything that it rolls up.
+SMALL = {"compression.type": "lz4"}
+QUEUE_KB = 64 * 1024
+
 QUICK = {"reconnect.backoff.ms": 5, "reconnect.backoff.max.ms": 500, "socket.keepalive.enable": True}
 
 
@@ -79,6 +83,8 @@ class KafkaSettings:
             **self._common(),
             "linger.ms": 5,
             "queue.buffering.max.messages": 500_000,
+            # A queue has to hold the largest record, or that would wait for room for ever.
+            "queue.buffering.max.kbytes": max(QUEUE_KB, int(self.producer.get("message.max.bytes", 0)) // 512),
             **self.producer,
             "partitioner": "murmur2_random",
             "acks": "all",
@@ -88,6 +94,7 @@ class KafkaSettings:
     def transactional_config(self, holder: int | str) -> dict[str, Any]:
         """For a producer with the transactional id of `holder`."""
         return {
+            **(SMALL if holder == "driver" else {}),
             **self.producer_config(),
             "transactional.id": self.transactional_id(holder),
             "transaction.timeout.ms": self.transaction_timeout_ms,

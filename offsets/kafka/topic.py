@@ -6,20 +6,12 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from headrace.framework.errors import NotCompactedError, OffsetsError, RetriableError
+from headrace.offsets.kafka.cleaning import CLEANED_SOON
 from headrace.offsets.kafka.settings import KafkaSettings
 
 __all__ = ["ensure_offsets_topic"]
 
 REACH_WITHIN_S = 30.0
-
-# The broker's defaults never clean the active segment, which for a small topic is the only one.
-CLEANED_SOON = {
-    "cleanup.policy": "compact",
-    "segment.ms": "600000",
-    "segment.bytes": str(16 * 1024 * 1024),
-    "min.cleanable.dirty.ratio": "0.1",
-    "max.compaction.lag.ms": "600000",
-}
 
 
 def ensure_offsets_topic(settings: KafkaSettings) -> int:
@@ -47,7 +39,7 @@ def _create(admin: AdminClient, settings: KafkaSettings, *, brokers: int) -> Non
         settings.offsets_topic,
         num_partitions=settings.offsets_partitions,
         replication_factor=min(settings.offsets_replication, brokers),
-        config=CLEANED_SOON,
+        config=dict(CLEANED_SOON),
     )
     try:
         admin.create_topics([topic])[settings.offsets_topic].result(REACH_WITHIN_S)

@@ -22,6 +22,8 @@ __all__ = ["KafkaOffsetView"]
 log = logging.getLogger(__name__)
 
 MOST_NAMES_PERMUTED = 4
+MOST_WORDS = 100
+SHOWN = 160
 
 
 @attrs.define
@@ -37,6 +39,9 @@ class KafkaOffsetView(OffsetStore):
     beside: dict[bytes, bytes] = attrs.field(factory=dict)
     rollup: RolledUp = attrs.field(factory=RolledUp)
     malformed: int = 0
+    passed_over: dict[str, None] = attrs.field(factory=dict)
+    """A word on each thing that could not be read, for as many as somebody may want to look at."""
+
     _prefix: bytes = attrs.field(init=False)
     _beside_prefix: bytes = attrs.field(init=False)
     _rollup_prefix: bytes = attrs.field(init=False)
@@ -61,12 +66,12 @@ class KafkaOffsetView(OffsetStore):
         elif key.startswith(self._prefix):
             self._keep(self.entries, key, value)
         elif not key.startswith(b'["'):
-            self._pass_over(MalformedOffsetError(f"the key {key[:120]!r} is no source partition"))
+            self._pass_over(f"the key {key[:SHOWN]!r} is no source partition; it is passed over")
 
     @override
     def get(self, keys: Collection[OffsetManagerKey]) -> dict[OffsetManagerKey, dict[str, Any]]:
-        found = {}
-        for key in keys:
+        found: dict[OffsetManagerKey, dict[str, Any]] = {}
+        for key in keys if self.entries else ():
             known = [value for raw in self.raw_keys(key) if (value := self._decoded(raw)) is not None]
             if known:
                 found[key] = merged(known)
@@ -85,7 +90,7 @@ class KafkaOffsetView(OffsetStore):
 
     def spelled(self) -> Spellings:
         """Every source partition, with all the keys under which it stands, however they are written."""
-        return Spellings.of(self.connector, list(self.entries), self._pass_over)
+        return Spellings.of(self.connector, list(self.entries), self._pass_over_key)
 
     @override
     def committed(self, offsets: Offsets) -> None:
@@ -126,12 +131,17 @@ class KafkaOffsetView(OffsetStore):
         try:
             return decode_value(stored)
         except MalformedOffsetError as error:
-            self._pass_over(error)
+            self._pass_over(f"the entry {raw[:SHOWN]!r}: {error}; what it speaks of counts as never read")
             return None
 
-    def _pass_over(self, error: MalformedOffsetError) -> None:
+    def _pass_over_key(self, error: MalformedOffsetError) -> None:
+        self._pass_over(f"{error}; it is passed over")
+
+    def _pass_over(self, word: str) -> None:
         self.malformed += 1
-        log.warning("%s: %s; it is passed over", self.connector, error)
+        if word not in self.passed_over and len(self.passed_over) < MOST_WORDS:
+            self.passed_over[word] = None
+            log.warning("%s: %s", self.connector, word)
 
     def _keep(self, where: dict[bytes, bytes], key: bytes, value: bytes | None) -> None:
         if value is None:

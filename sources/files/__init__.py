@@ -2,7 +2,8 @@
 
 In the order in which a file meets them: `config` (what the user asks for), `system` (the files of this machine) and
 `urls` (those behind a URL), `listing` (what there is), `objects` (one file), `fingerprint` (by what it is known again),
-`entry` (how far it has been read, and what to do about it), `stream` (its bytes). `following` knows what becomes of
+`entry` (how far it has been read, and what to do about it), `stream` (its bytes). `parts` and `part_reader` are for
+files that are read in parts, and `cutting` says which are. `following` knows what becomes of
 files that grow and are rotated within a `family`; `cleanup` archives or deletes what is committed; `failures` says in
 our words what the file system says. Above them `splits`, `enumerator` and `reader` make them a split source.
 
@@ -15,6 +16,7 @@ from typing import Any
 from headrace.framework.compat import override
 from headrace.framework.config import SourceCommonConfig
 from headrace.framework.naming import NameParts, NameTemplate
+from headrace.framework.replay import Replays
 from headrace.framework.splits import (
     Boundedness,
     SourceReader,
@@ -28,8 +30,11 @@ from headrace.framework.splits import (
 from headrace.sources.files.config import FilesConfig
 from headrace.sources.files.entry import FileOffsetEntry
 from headrace.sources.files.enumerator import FilesEnumerator
+from headrace.sources.files.parts import part_entry
 from headrace.sources.files.reader import FilesReader
+from headrace.sources.files.replay import FileReplays
 from headrace.sources.files.splits import FileSplit, FileSplitSerializer
+from headrace.transformers.base import Position
 
 __all__ = ["FilesSource"]
 
@@ -61,11 +66,23 @@ class FilesSource(SplitSource[FileSplit]):
     @override
     def describe(self, split: FileSplit, offset: Mapping[str, Any] | None) -> SplitDescription:
         path = split.file.path
-        place = FileOffsetEntry.stored(path, offset or {}).position()
+        part = split.part
+        stored = FileOffsetEntry.stored(path, offset or {}) if part is None else part_entry(path, part, offset)
+        place = Position() if stored is None else stored.position()
         parts = self._template.match(path) or NameParts()
+        start = 0 if part is None else part.extent.start
         return SplitDescription(
-            key=path, records_done=place.records, byte=place.byte, topic=self.config.topic or parts.topic
+            key=path,
+            records_done=place.records,
+            byte=place.byte or start,
+            topic=self.config.topic or parts.topic,
+            part="" if part is None else part.part.words(),
+            start=start,
         )
+
+    @override
+    def replays(self) -> Replays:
+        return FileReplays(self.config)
 
     @override
     def create_enumerator(

@@ -2,15 +2,17 @@
 
 import enum
 import glob
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
 import attrs
 
 from headrace.framework import registry
 from headrace.framework.compat import override
-from headrace.framework.config import SourceCommonConfig, boolean, member, names, option, text
+from headrace.framework.config import Boundary, SourceCommonConfig, boolean, member, names, option, text
 from headrace.framework.errors import ConfigError, Fault
+from headrace.framework.split_size import split_faults, split_notes, split_size_bytes
+from headrace.framework.stop_rule import StopKind
 from headrace.sources.files.entry import OverwritePolicy
 from headrace.sources.files.objects import is_url
 from headrace.sources.files.system import FileSystem, LocalFiles, LocalPath
@@ -34,6 +36,7 @@ class FilesConfig(SourceCommonConfig):
     """The configuration of the source `files`."""
 
     PASSED_ON: ClassVar[tuple[str, ...]] = (STORAGE,)
+    STOP_RULES: ClassVar[frozenset[StopKind]] = frozenset(StopKind)
 
     paths: tuple[str, ...] = option(
         PATHS,
@@ -66,6 +69,7 @@ class FilesConfig(SourceCommonConfig):
         doc="What becomes of a file that was overwritten since its first record was read. One to which lines were "
         "added is read on, and one that was only touched is left alone.",
     )
+    split_size_bytes: int = split_size_bytes()
 
     @override
     def validate(self) -> Iterable[Fault]:
@@ -75,6 +79,16 @@ class FilesConfig(SourceCommonConfig):
         yield from self._url_faults()
         yield from self._follow_faults()
         yield from self._cleanup_faults()
+        yield from self._stop_faults()
+        yield from split_faults(self, self.split_size_bytes)
+        if self.follow and self.split_size_bytes:
+            yield self.fault("split.size.bytes", "is of no use with files.follow: what grows is read by one task")
+
+    @classmethod
+    @override
+    def notes(cls, props: Mapping[str, str]) -> Iterable[str]:
+        yield from super().notes(props)
+        yield from split_notes(props)
 
     def system(self, path: str) -> FileSystem:
         """The file system of a path."""
@@ -84,6 +98,12 @@ class FilesConfig(SourceCommonConfig):
     def grows(self) -> bool:
         """Whether the format can be read on in a file that has grown."""
         return bool(registry.find("transformers", self.input_format).grows)
+
+    @property
+    def last_byte(self) -> int | None:
+        """The byte of a file at which `stop.rule` ends the run; None if it is no matter of bytes."""
+        rule = self.stop_rule
+        return int(rule.position) if rule is not None and rule.kind is StopKind.POSITION else None
 
     @property
     def archive_folder(self) -> str | None:
@@ -112,6 +132,21 @@ class FilesConfig(SourceCommonConfig):
             yield self.fault("files.follow", "follows plain files only: a compressed one does not grow")
         if self.cleanup is not Cleanup.NONE:
             yield self.fault("files.cleanup", "is of no use with files.follow: a file that is followed is not finished")
+
+    def _stop_faults(self) -> Iterator[Fault]:
+        rule = self.stop_rule
+        if rule is not None and rule.kind is StopKind.TIME and self.follow:
+            yield self.fault("stop.rule", "cannot be a time with files.follow: the lines of a file have none")
+        if rule is None or rule.kind is not StopKind.POSITION:
+            return
+        if not (rule.position.isascii() and rule.position.isdigit()):
+            yield self.fault("stop.rule", "must be a byte of a file, as in position:4096")
+        if not self.grows:
+            yield self.fault("stop.rule", f"needs a format of lines for a position: {self.input_format} is none")
+        if self.split_size_bytes:
+            yield self.fault("stop.rule", "cannot be a position with split.size.bytes: parts have no order")
+        if self.transaction_boundary is Boundary.OBJECT:
+            yield self.fault("stop.rule", "cannot cut a file with transaction.boundary=object: set interval or poll")
 
     def _cleanup_faults(self) -> Iterator[Fault]:
         if self.cleanup is Cleanup.ARCHIVE and self.archive is None:

@@ -6,15 +6,27 @@ from typing import Any, Self
 
 import attrs
 
+from headrace.framework.parts import ENDED, PART, PARTS
 from headrace.offsets.entry import RECORD_COUNT, OffsetManagerEntry
 from headrace.offsets.key import OffsetManagerKey
 from headrace.sources.files.fingerprint import MARK_BYTES, Content
 from headrace.sources.files.objects import FoundFile
 from headrace.transformers.base import Position
 
-__all__ = ["Action", "Decision", "FileOffsetEntry", "OverwritePolicy", "file_key", "what_to_do"]
+__all__ = [
+    "FILENAME",
+    "Action",
+    "Decision",
+    "FileOffsetEntry",
+    "OverwritePolicy",
+    "file_key",
+    "file_part_key",
+    "what_to_do",
+]
 
 FILENAME = "filename"
+"""The name of a file in its source partition."""
+
 POSITION = "position"
 LINE = "line"
 INSIDE = "inside"
@@ -26,6 +38,7 @@ INODE = "inode"
 HEAD = "head"
 HEAD_BYTES = "headBytes"
 TAIL = "tail"
+CUT = "cut"
 
 
 class OverwritePolicy(enum.StrEnum):
@@ -73,6 +86,11 @@ def file_key(path: str) -> OffsetManagerKey:
     return OffsetManagerKey({FILENAME: path})
 
 
+def file_part_key(path: str, number: int) -> OffsetManagerKey:
+    """The source partition of a part of a file."""
+    return OffsetManagerKey({FILENAME: path, PART: number})
+
+
 class FileOffsetEntry(OffsetManagerEntry):
     """The progress in one file: the place, the records up to it, and by what the file is known again.
 
@@ -95,6 +113,16 @@ class FileOffsetEntry(OffsetManagerEntry):
     def is_complete(self) -> bool:
         """Whether the file was read to its end."""
         return self.get_bool(COMPLETE) is True
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts the file is cut; 0 where it is read as a whole, or finished."""
+        return 0 if self.is_complete else self.get_int(PARTS) or 0
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the part was read to its end."""
+        return self.get_bool(ENDED) is True
 
     @property
     def is_blank(self) -> bool:
@@ -145,6 +173,12 @@ class FileOffsetEntry(OffsetManagerEntry):
         """The same progress, of the same file under another name."""
         return type(self)(file_key(path), self.get_properties())
 
+    def version(self) -> dict[str, Any]:
+        """What is known of the version that was read, as a listing shows it."""
+        return {
+            name: value for name, value in self.get_properties().items() if name in {SIZE, LAST_MODIFIED, INODE, ETAG}
+        }
+
     def is_version(self, found: FoundFile) -> bool:
         """Whether nothing that a listing shows differs from what was read, as far as both are known."""
         etag = self.get_string(ETAG)
@@ -172,8 +206,8 @@ class FileOffsetEntry(OffsetManagerEntry):
         return found.size >= self.byte and content.before(self.byte) == tail
 
 
-_VERSION = frozenset({SIZE, LAST_MODIFIED, ETAG, INODE, HEAD, HEAD_BYTES})
-_PLACE = frozenset({POSITION, RECORD_COUNT, LINE, INSIDE, TAIL, COMPLETE})
+_VERSION = frozenset({SIZE, LAST_MODIFIED, ETAG, INODE, HEAD, HEAD_BYTES, PARTS, CUT})
+_PLACE = frozenset({POSITION, RECORD_COUNT, LINE, INSIDE, TAIL, COMPLETE, ENDED})
 
 
 def what_to_do(

@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -13,13 +14,16 @@ from headrace.framework.distribution.base import ObjectDistributionStrategy, Sto
 from headrace.framework.errors import ObjectChangedError, Where
 from headrace.framework.splits import SplitEnumerator, SplitEnumeratorContext
 from headrace.framework.stage import Stage
+from headrace.offsets.store import Offsets
 from headrace.sources.files.cleanup import Cleaner
 from headrace.sources.files.config import FilesConfig
+from headrace.sources.files.cutting import FileCutter
 from headrace.sources.files.entry import Action, FileOffsetEntry, file_key, what_to_do
 from headrace.sources.files.family import Families, family_of
 from headrace.sources.files.fingerprint import LocalContent
 from headrace.sources.files.listing import Listed, Lister
 from headrace.sources.files.objects import FoundFile, is_url
+from headrace.sources.files.parts import CutFile
 from headrace.sources.files.splits import FileSplit
 
 __all__ = ["FilesEnumerator"]
@@ -30,7 +34,7 @@ LAST_LOOKS = 5
 
 @attrs.define
 class FilesEnumerator(SplitEnumerator[FileSplit]):
-    """One listing at the start, and in a continuous run another one every `discovery.interval.ms`.
+    """One listing at the start, and in a continuous run another one every `discovery.interval.ms`, to its last one.
 
     What a file's entry says against what the listing says decides whether it is read. A file that is followed is
     given to its task again whenever it has changed; all files of a family have the same task.
@@ -48,9 +52,11 @@ class FilesEnumerator(SplitEnumerator[FileSplit]):
     _tasks: dict[str, int] = attrs.field(factory=dict, init=False)
     _told: set[str] = attrs.field(factory=set, init=False)
     _looks_left: int = attrs.field(default=LAST_LOOKS, init=False)
-    _is_listed: bool = attrs.field(default=False, init=False)
+    _is_all_listed: bool = attrs.field(default=False, init=False)
+    _cutter: FileCutter = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._cutter = FileCutter(self.context, self.config)
         self._lister = Lister(self.config, self._may_be_missing)
         self._cleaner = Cleaner(self.config)
         self._strategy = registry.find("distributions", self.config.distribution_type)()
@@ -72,6 +78,15 @@ class FilesEnumerator(SplitEnumerator[FileSplit]):
         for split in splits:  # a family stays together: the others of it are this reader's as well
             self.context.assign_split(split, reader_id)
 
+    @override
+    def handle_source_event(self, reader_id: int, event: Mapping[str, Any]) -> None:
+        """A reader of a part has found another file than the one that was cut: all of it is looked at anew."""
+        self._assign(self._to_read([FoundFile(**event)]))
+
+    @override
+    def offsets_to_write(self) -> Offsets:
+        return self._cutter.offsets_to_write()
+
     @property
     def _cleans(self) -> bool:
         return self._cleaner.is_wanted and not self.context.planning
@@ -85,7 +100,7 @@ class FilesEnumerator(SplitEnumerator[FileSplit]):
         """The slow work: clean up what was found to be done, and list again."""
         done, self._to_clean = self._to_clean, []
         cleaned = self._cleaner.clean(done)
-        if self._is_listed and self.context.bounded:
+        if self._is_all_listed:
             return None, cleaned
         self.context.count("files_list_calls")
         return self._lister.list(), cleaned
@@ -95,10 +110,10 @@ class FilesEnumerator(SplitEnumerator[FileSplit]):
         self._uncleaned.difference_update(cleaned)
         if listed is not None:
             self._take_in_listed(listed)
-            self._is_listed = True
+            self._is_all_listed = self.context.bounded or listed.is_last
         if self._cleans:
             self._to_clean = self._complete(self._uncleaned)
-        if self.context.bounded and not self._has_work_left():
+        if self._is_all_listed and not self._has_work_left():
             for reader_id in range(self.context.current_parallelism()):
                 self.context.signal_no_more_splits(reader_id)
 
@@ -110,7 +125,7 @@ class FilesEnumerator(SplitEnumerator[FileSplit]):
             self._families.learn(found.path for found in listed.files)
             self._follow(fresh)
         else:
-            self._assign([FileSplit(found) for found in self._to_read(fresh)])
+            self._assign(self._to_read(fresh))
         # What is no longer there is forgotten: it may come back.
         self._settled = {found.path: found for found in listed.files}
         self._uncleaned &= self._settled.keys()
@@ -121,20 +136,34 @@ class FilesEnumerator(SplitEnumerator[FileSplit]):
         return [entry for entry in entries if entry.is_complete]
 
     def _has_work_left(self) -> bool:
-        """Whether a bounded run that cleans up is not through: entries may take a moment until they are known here."""
+        """Whether a run that ends and cleans up is not through: entries may take a moment until they are known here."""
         if not self._cleans or (not self._uncleaned and not any(self.context.loads())):
             return False
         if not any(self.context.loads()):
             self._looks_left -= 1
         return self._looks_left > 0
 
-    def _to_read(self, files: Sequence[FoundFile]) -> list[FoundFile]:
+    def _to_read(self, files: Sequence[FoundFile]) -> list[FileSplit]:
         known = self.context.offsets.get([file_key(found.path) for found in files])
         told = [(found, self._action(found, known.get(file_key(found.path)))) for found in files]
-        self._note_finished([found for found, action in told if action is Action.FINISHED])
+        self._note_finished([FileSplit(found) for found, action in told if action is Action.FINISHED])
         if self._cleans:
             self._uncleaned |= {found.path for found, action in told if action is not Action.IGNORE}
-        return [found for found, action in told if action in {Action.READ, Action.REREAD}]
+        splits: list[FileSplit] = []
+        for found, action in told:
+            stored = known.get(file_key(found.path))
+            entry = None if stored is None else FileOffsetEntry.stored(found.path, stored)
+            if action in {Action.READ, Action.REREAD}:
+                splits += self._cutter.splits(found, entry, action)
+            if entry is not None and entry.parts and action in {Action.READ, Action.FINISHED}:
+                self._go_on(found, entry)
+        return splits
+
+    def _go_on(self, found: FoundFile, entry: FileOffsetEntry) -> None:
+        self._cutter.follow(found, entry)
+        ended = CutFile.of(found, entry, self.context.offsets)
+        if not ended.is_ended:
+            self._note_finished(ended.splits(ended=True))
 
     def _action(self, found: FoundFile, stored: Mapping[str, object] | None) -> Action:
         entry = None if stored is None else FileOffsetEntry.stored(found.path, stored)
@@ -151,6 +180,8 @@ class FilesEnumerator(SplitEnumerator[FileSplit]):
 
     def _decided(self, found: FoundFile, entry: FileOffsetEntry | None) -> Action:
         policy, grows = self.config.overwrite_policy, self.config.grows
+        if entry is not None and entry.parts:
+            return CutFile.of(found, entry, self.context.offsets).what_to_do(policy)
         if entry is None or entry.is_version(found) or is_url(found.path):
             return what_to_do(entry, found, None, policy, grows=grows).action
         try:
@@ -166,7 +197,7 @@ class FilesEnumerator(SplitEnumerator[FileSplit]):
             stored = known.get(file_key(found.path))
             entry = None if stored is None else FileOffsetEntry.stored(found.path, stored)
             if entry is not None and entry.is_version(found) and (entry.is_complete or entry.byte == found.size):
-                self._note_finished([found])
+                self._note_finished([FileSplit(found)])
             else:
                 changed.append(found)
         self._learn_folders(changed)
@@ -182,10 +213,10 @@ class FilesEnumerator(SplitEnumerator[FileSplit]):
         end = found.size if self.context.bounded else None
         return FileSplit(found, end=end, family=self._families.others(found.path))
 
-    def _note_finished(self, files: Sequence[FoundFile]) -> None:
+    def _note_finished(self, splits: Sequence[FileSplit]) -> None:
         if self.context.planning:
-            for found, task in zip(files, self._shared_out(files), strict=True):
-                self.context.note_finished(FileSplit(found), task)
+            for split, task in zip(splits, self._shared_out(splits), strict=True):
+                self.context.note_finished(split, task)
 
     def _leave_out(self, found: FoundFile, why: str) -> None:
         version = f"{found}"
@@ -195,28 +226,31 @@ class FilesEnumerator(SplitEnumerator[FileSplit]):
             self.context.note_skipped(f"{name} is left out: {why}", warn=True)
 
     def _assign(self, splits: Sequence[FileSplit]) -> None:
-        for split, task in zip(splits, self._shared_out([split.file for split in splits]), strict=True):
-            self._tasks[self._unit(split.file)] = task
+        for split, task in zip(splits, self._shared_out(splits), strict=True):
+            self._tasks[self._unit(split)] = task
             self.context.assign_split(split, task)
 
-    def _shared_out(self, files: Sequence[FoundFile]) -> list[int]:
+    def _shared_out(self, splits: Sequence[FileSplit]) -> list[int]:
         tasks = self.context.current_parallelism()
         sizes: dict[str, int] = {}
-        for found in files:
-            unit = self._unit(found)
-            sizes[unit] = sizes.get(unit, 0) + found.size
+        names: dict[str, str] = {}
+        for split in splits:
+            unit = self._unit(split)
+            names[unit] = unit if self.config.follow else split.as_object().name
+            sizes[unit] = sizes.get(unit, 0) + split.size
         held = {unit: task for unit in sizes if (task := self._owner(unit)) is not None}
-        wanted = [StorageObject(unit, size) for unit, size in sizes.items()]
         if isinstance(self._strategy, BalancedDistribution):
+            wanted = [StorageObject(unit, size) for unit, size in sizes.items()]
             plan = self._strategy.plan(wanted, tasks, given=held, loads=self.context.loads())
         else:
-            plan = {one.name: self._strategy.task_for(one, tasks) for one in wanted if one.name not in held} | held
-        return [plan[self._unit(found)] for found in files]
+            wished = {unit: StorageObject(names[unit], size) for unit, size in sizes.items() if unit not in held}
+            plan = {unit: self._strategy.task_for(one, tasks) for unit, one in wished.items()} | held
+        return [plan[self._unit(split)] for split in splits]
 
     def _owner(self, unit: str) -> int | None:
         """The task that has it, or had it in this run: a family's own, or a file's, which may have been given back."""
         return self._tasks.get(unit) if self.config.follow else self.context.owner(unit)
 
-    def _unit(self, found: FoundFile) -> str:
+    def _unit(self, split: FileSplit) -> str:
         """What is read by one task as a whole."""
-        return family_of(found.path) if self.config.follow else found.path
+        return family_of(split.file.path) if self.config.follow else split.split_id

@@ -124,7 +124,7 @@ class Follower:
             attrs.evolve(file.found, size=size), file.content
         )
         for batch in self.portions.records(known, opener, size, end=limit, tail=file.content.before):
-            if batch.values:
+            if not batch.is_empty:
                 yield batch
             elif is_final or batch.source_offset[POSITION] > entry.byte:
                 # Blank lines alone move the place as well.

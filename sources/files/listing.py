@@ -8,6 +8,7 @@ import attrs
 from headrace.framework.errors import ObjectVanishedError, RetriableError, SourceError, Where
 from headrace.framework.naming import NameTemplate
 from headrace.framework.stage import Stage
+from headrace.framework.stop_rule import TimeLimit
 from headrace.sources.files.config import FilesConfig
 from headrace.sources.files.failures import file_failures
 from headrace.sources.files.objects import FoundFile, is_storable, is_url
@@ -15,15 +16,20 @@ from headrace.sources.files.system import FileSystem, LocalPath
 
 __all__ = ["Listed", "Lister"]
 
+NO_TIME = "nobody says when it was modified, and stop.rule asks for that"
 NOT_UTF_8 = "its name is not UTF-8, and could not be stored: rename it"
 
 
 @attrs.define
 class Listed:
-    """What a listing has brought: the files to look at, and those left out, each with the reason."""
+    """What a listing has brought: the files to look at, and those left out, each with the reason.
+
+    `is_last` says that what is found later is not wanted.
+    """
 
     files: list[FoundFile] = attrs.field(factory=list)
     left_out: list[tuple[FoundFile, str]] = attrs.field(factory=list)
+    is_last: bool = False
 
 
 @attrs.define
@@ -38,18 +44,21 @@ class Lister:
     may_be_missing: Callable[[str], bool]
     _systems: dict[str, FileSystem] = attrs.field(factory=dict, init=False)
     _template: NameTemplate = attrs.field(init=False)
+    _limit: TimeLimit = attrs.field(init=False)
     _has_listed: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._template = NameTemplate.parse(self.config.file_name_template)
+        self._limit = TimeLimit.of(self.config.stop_rule)
 
     def list(self) -> Listed:
         """List everything once."""
         found: dict[str, FoundFile] = {}
+        is_last = self._limit.has_come
         for path in self.config.paths:
             found.update((file.path, file) for file in self._files_of(path))
         self._has_listed = True
-        return self._sorted_out(found)
+        return attrs.evolve(self._sorted_out(found), is_last=is_last)
 
     def _files_of(self, path: str) -> Iterator[FoundFile]:
         system = self._systems.setdefault(path, self.config.system(path))
@@ -78,5 +87,11 @@ class Lister:
             if not is_storable(path):
                 listed.left_out.append((found[path], NOT_UTF_8))
             elif self._template.match(path) is not None:
-                listed.files.append(found[path])
+                self._sort_by_time(found[path], listed)
         return listed
+
+    def _sort_by_time(self, found: FoundFile, listed: Listed) -> None:
+        if self._limit.ends_at is not None and not found.last_modified:
+            listed.left_out.append((found, NO_TIME))
+        elif self._limit.lets_in(found.last_modified):
+            listed.files.append(found)

@@ -8,13 +8,15 @@ import attrs
 
 from headrace.framework.errors import PipelineError, Where
 from headrace.framework.naming import NameParts, NameTemplate
-from headrace.framework.record import RecordBatch
+from headrace.framework.parts import Extent
+from headrace.framework.record import Origin, RecordBatch
 from headrace.framework.stage import Stage
 from headrace.sources.files.config import FilesConfig
 from headrace.sources.files.entry import FileOffsetEntry
 from headrace.sources.files.stream import FileStream
 from headrace.transformers.base import Position, Transformer, ValueBatch
 from headrace.transformers.compression import NONE, leave_out, open_decompressed
+from headrace.transformers.tolerating import tolerated
 
 __all__ = ["Opener", "Portions"]
 
@@ -34,9 +36,18 @@ class Portions:
     stopping: threading.Event
 
     def records(
-        self, entry: FileOffsetEntry, opener: Opener, size: int, *, end: int | None = None, tail: Tail | None = None
+        self,
+        entry: FileOffsetEntry,
+        opener: Opener,
+        size: int,
+        *,
+        end: int | None = None,
+        tail: Tail | None = None,
+        extent: Extent | None = None,
     ) -> Iterator[RecordBatch]:
         """The records of a file of `size` bytes from where `entry` says, to byte `end` or the file's own end.
+
+        With an `extent`, those that begin within it.
 
         `tail` gives the mark of what stands before a byte of the file; it is stored where the file is not compressed.
         The last batch has no records: it says that there are no more, and stands where they ended.
@@ -45,10 +56,16 @@ class Portions:
         parts = self.template.match(path) or NameParts()
         topic = self._topic(path, parts)
         with FileStream(path=path, opened=opener(), stopping=self.stopping, size=size, end=end) as stream:
-            batches, is_plain = self._batches(stream, start)
-            properties = _Properties(entry, tail if is_plain else None)
+            properties = _Properties(entry, tail)
             place = start
-            for batch in batches:
+
+            def batches() -> Iterator[ValueBatch]:
+                found, is_plain = self._batches(stream, start) if extent is None else self._part(stream, extent, start)
+                if not is_plain:
+                    properties.tail = None
+                return found
+
+            for batch in tolerated(batches, start, tolerant=self.config.is_tolerant):
                 place = batch.end
                 yield self._as_records(entry, batch, parts, topic, properties)
             yield RecordBatch(
@@ -75,9 +92,25 @@ class Portions:
         stream.go_to(skip)
         return transformer.batches(stream, start), True
 
+    def _part(self, stream: FileStream, extent: Extent, start: Position) -> tuple[Iterator[ValueBatch], bool]:
+        """The same of a part; the first one has all of a file that turns out to be compressed."""
+        transformer = self.transformer
+        kind = NONE if transformer.handles_compression else self.config.file_compression_type
+        opened = open_decompressed(stream, stream.path, kind, max_ratio=self.config.max_decompression_ratio)
+        if opened.kind == NONE:
+            stream.go_to(0)
+            return transformer.part(stream, extent, start), True
+        if extent.start:
+            return iter(()), False
+        if transformer.resumes_at_byte:
+            leave_out(opened, start.byte)
+        return transformer.batches(opened, start), False
+
     def _as_records(
         self, entry: FileOffsetEntry, batch: ValueBatch, parts: NameParts, topic: str, properties: "_Properties"
     ) -> RecordBatch:
+        if batch.rejected is not None:
+            batch.rejected.error.located(Where(stage=Stage.READ, object=entry.path))
         return RecordBatch(
             source_partition=entry.get_manager_key().mapping,
             source_offset=properties.at(batch.end),
@@ -87,6 +120,8 @@ class Portions:
             key=self.transformer.key(entry.path),
             partition=parts.partition,
             offset_at=lambda count: properties.at(batch.position_at(count)),
+            rejected=batch.rejected,
+            origin=Origin(entry.path, batch.position_at),
         )
 
     def _topic(self, path: str, parts: NameParts) -> str:
@@ -97,9 +132,9 @@ class Portions:
         return topic
 
 
-@attrs.frozen
+@attrs.define
 class _Properties:
-    """What is stored of a place in a file."""
+    """What is stored of a place in a file; `tail` is None once it is known to be compressed."""
 
     entry: FileOffsetEntry
     tail: Tail | None

@@ -11,14 +11,19 @@ from headrace.framework.compat import override
 from headrace.framework.config import DataLoss
 from headrace.framework.errors import ObjectVanishedError, PipelineError, Where
 from headrace.framework.naming import NameTemplate
+from headrace.framework.record import RecordBatch
 from headrace.framework.splits import SourceReader, SourceReaderContext
 from headrace.framework.stage import Stage
 from headrace.framework.task import Yielded
+from headrace.offsets.key import OffsetManagerKey
 from headrace.sources.files.config import FilesConfig
 from headrace.sources.files.entry import FileOffsetEntry, file_key
 from headrace.sources.files.follower import Follower
+from headrace.sources.files.objects import FoundFile
+from headrace.sources.files.part_reader import PartsOfFiles
 from headrace.sources.files.portion import Portions
 from headrace.sources.files.splits import FileSplit
+from headrace.sources.files.until import up_to
 from headrace.sources.files.whole import WholeFiles
 from headrace.transformers.bytes import CHUNK_BYTES
 
@@ -36,6 +41,7 @@ class FilesReader(SourceReader[FileSplit]):
     _splits: deque[FileSplit] = attrs.field(factory=deque, init=False)
     _current: Iterator[Yielded] | None = attrs.field(default=None, init=False)
     _portions: Portions = attrs.field(init=False)
+    _is_rule_met: bool = attrs.field(default=False, init=False)
 
     @override
     def start(self) -> None:
@@ -50,8 +56,8 @@ class FilesReader(SourceReader[FileSplit]):
 
     @override
     def add_splits(self, splits: Sequence[FileSplit]) -> None:
-        paths = {path for split in splits for path in (split.file.path, *split.family)}
-        self.context.task.offsets.populate_offset_manager([file_key(path) for path in paths])
+        keys = {OffsetManagerKey(partition) for split in splits for partition in split.source_partitions}
+        self.context.task.offsets.populate_offset_manager(keys)
         self._splits.extend(splits)
 
     @override
@@ -60,13 +66,12 @@ class FilesReader(SourceReader[FileSplit]):
 
     @override
     def poll(self) -> Sequence[Yielded]:
-        while self._splits:
+        while self._splits and not self._is_rule_met:
             if self._current is None:
                 self._current = self._read(self._splits[0])
             for item in self._current:
                 return (item,)
-            self._current = None
-            self.context.split_finished(self._splits.popleft().split_id)
+            self._end_file()
         return ()
 
     @override
@@ -78,16 +83,34 @@ class FilesReader(SourceReader[FileSplit]):
     def _read(self, split: FileSplit) -> Iterator[Yielded]:
         where = Where(stage=Stage.READ, object=split.file.path)
         try:
-            if self.config.follow:
-                yield from Follower(self._portions, self._stored, self._leave_out, self.config).follow(split)
-            else:
-                yield from WholeFiles(self._portions, self._stored, self._leave_out, self.config).read(split)
+            batches, last = self._batches(split), self.config.last_byte
+            yield from batches if last is None else up_to(last, batches, self._meet_rule)
         except ObjectVanishedError as error:
             if self.config.data_loss is DataLoss.FAIL:
                 raise error.located(where) from error.__cause__
             self._leave_out(f"{split.file.path} was deleted before it was read to its end")
         except PipelineError as error:
             raise error.located(where) from error.__cause__
+
+    def _end_file(self) -> None:
+        self._current = None
+        if not self._is_rule_met:
+            self.context.split_finished(self._splits.popleft().split_id)
+
+    def _batches(self, split: FileSplit) -> Iterator[RecordBatch]:
+        if split.part is not None:
+            parts = PartsOfFiles(self._portions, self.context.task.offsets, self._tell_changed)
+            return parts.read(split, split.part)
+        if self.config.follow:
+            return Follower(self._portions, self._stored, self._leave_out, self.config).follow(split)
+        return WholeFiles(self._portions, self._stored, self._leave_out, self.config).read(split)
+
+    def _meet_rule(self) -> None:
+        self._is_rule_met = True
+        self.context.rule_met()
+
+    def _tell_changed(self, found: FoundFile) -> None:
+        self.context.send_source_event(attrs.asdict(found))
 
     def _stored(self, path: str) -> FileOffsetEntry | None:
         return self.context.task.offsets.get_entry(file_key(path), lambda known: FileOffsetEntry(file_key(path), known))

@@ -53,7 +53,7 @@ class WholeFiles:
             return open(descriptor, "rb", buffering=0, closefd=False)
 
         for batch in self.portions.records(entry, opener, found.size, tail=content.before):
-            yield batch if batch.values else _finished(batch, _size_read(path, descriptor))
+            yield _finished(batch, _size_read(path, descriptor)) if batch.is_empty else batch
 
     def _read_url(self, found: FoundFile) -> Iterator[RecordBatch]:
         system = self.config.system(found.path)
@@ -66,7 +66,7 @@ class WholeFiles:
                 return system.open(found.path)
 
         for batch in self.portions.records(entry, opener, found.size):
-            yield batch if batch.values else _finished(batch, found.size)
+            yield _finished(batch, found.size) if batch.is_empty else batch
 
     def _entry(self, found: FoundFile, content: LocalContent | None) -> FileOffsetEntry | None:
         """The entry to read on from, or None if there is nothing to read."""

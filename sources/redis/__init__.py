@@ -14,6 +14,7 @@ from typing import Any
 
 from headrace.framework.compat import override
 from headrace.framework.config import SourceCommonConfig
+from headrace.framework.replay import Replays
 from headrace.framework.splits import (
     Boundedness,
     SourceReader,
@@ -29,6 +30,7 @@ from headrace.sources.redis.entry import RedisOffsetEntry, stream_key
 from headrace.sources.redis.enumerator import RedisEnumerator
 from headrace.sources.redis.names import stream_of
 from headrace.sources.redis.reader import RedisReader
+from headrace.sources.redis.replay import RedisReplays
 from headrace.sources.redis.splits import RedisSplit, RedisSplitSerializer
 
 __all__ = ["RedisSource"]
@@ -66,6 +68,10 @@ class RedisSource(SplitSource[RedisSplit]):
         place = RedisOffsetEntry(stream_key(split.stream), dict(offset or {})).place()
         topic = self.config.topic or stream_of(split.stream)
         return SplitDescription(key=split.stream, records_done=place.records, topic=topic)
+
+    @override
+    def replays(self) -> Replays:
+        return RedisReplays(self.config)
 
     @override
     def create_enumerator(

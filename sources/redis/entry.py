@@ -8,10 +8,14 @@ from headrace.offsets.entry import RECORD_COUNT, OffsetManagerEntry
 from headrace.offsets.key import OffsetManagerKey
 from headrace.sources.redis.ids import FIRST, StreamId
 
-__all__ = ["Place", "RedisOffsetEntry", "stream_key"]
+__all__ = ["ID", "STREAM", "Place", "RedisOffsetEntry", "stream_key"]
 
 STREAM = "stream"
+"""The name of a stream in its source partition."""
+
 ID = "id"
+"""The name, in its offset, of the entry behind which reading goes on."""
+
 PASSED = "entriesPassed"
 WITHIN = "within"
 COMPLETE = "complete"

@@ -8,12 +8,12 @@ import attrs
 
 from headrace.framework import registry
 from headrace.framework.compat import override
-from headrace.framework.config import Boundary
 from headrace.framework.errors import Where
 from headrace.framework.record import RecordBatch
 from headrace.framework.splits import SourceReader, SourceReaderContext
 from headrace.framework.stage import Stage
 from headrace.framework.task import Yielded
+from headrace.framework.tolerance import TOLERANCE, Tolerance
 from headrace.sources.redis.client import RedisClient, connect
 from headrace.sources.redis.config import Mode, RedisConfig
 from headrace.sources.redis.cursor import StreamCursor
@@ -81,7 +81,9 @@ class RedisReader(SourceReader[RedisSplit]):
         self._last_wanted = self.config.last_wanted()
         self._client = connect(self.config.connection())
         transformer = registry.find("transformers", self.config.input_format)()
-        transformer.configure({**self.config.props, CHUNK_BYTES: str(self.config.transformer_max_buffer_size)})
+        chunk = str(self.config.transformer_max_buffer_size)
+        # An entry is passed over as a whole: within one, the first bad record has to be an error.
+        transformer.configure({**self.config.props, CHUNK_BYTES: chunk, TOLERANCE: Tolerance.NONE.value})
         self._maker = RecordMaker(self.config, transformer)
         if self.config.mode is Mode.GROUP:
             self._acknowledgements = Acknowledgements(self._client, self.config, self.context.task.offsets)
@@ -101,9 +103,9 @@ class RedisReader(SourceReader[RedisSplit]):
     def poll(self) -> Sequence[Yielded]:
         while self._streams and not self._is_rule_met and not self.context.task.stopping.is_set():
             if not self._ready:
-                if self._has_sent and self.config.transaction_boundary is Boundary.POLL:
+                if self._has_sent:
                     self._has_sent = False
-                    return ()  # the end of a poll: what was sent can be committed
+                    return ()  # nothing right now: what was sent can be committed
                 self._await_entries()
                 continue
             batch = self._read(self._ready[0])
@@ -145,10 +147,16 @@ class RedisReader(SourceReader[RedisSplit]):
             self._finish(reading)
             return None
         before = reading.entry
-        entries = self._entries(reading)
+        entries, meets_rule = self._entries(reading)
         if entries:
             self._turn(reading)
-            return self._batch(reading, entries)
+            batch = self._batch(reading, entries)
+            # A bad record ends a batch: what is behind it comes first.
+            if meets_rule and not reading.delivered and reading.entry.place().id >= StreamId.parse(entries[-1][0]):
+                self._meet_rule()
+            return batch
+        if meets_rule:
+            self._meet_rule()
         if reading.entry != before:
             return self._moved(reading, reading.entry)  # what is lost is counted once
         self._ready.popleft()
@@ -156,14 +164,16 @@ class RedisReader(SourceReader[RedisSplit]):
             self._finish(reading)
         return None
 
-    def _entries(self, reading: _Reading) -> Entries:
+    def _entries(self, reading: _Reading) -> tuple[Entries, bool]:
+        """The entries that come next, and whether the run ends by its rule behind them."""
         found = self._found(reading)
         wanted = _until(found, self._last_wanted)
         reaches = bool(wanted) and StreamId.parse(wanted[-1][0]) == self._last_wanted
-        if reaches or len(wanted) < len(found):
-            self._is_rule_met = True
-            self.context.rule_met()
-        return wanted
+        return wanted, reaches or len(wanted) < len(found)
+
+    def _meet_rule(self) -> None:
+        self._is_rule_met = True
+        self.context.rule_met()
 
     def _found(self, reading: _Reading) -> Entries:
         if reading.group is not None:

@@ -9,7 +9,7 @@ import attrs
 
 from headrace.framework.errors import DataError, PipelineError, Where
 from headrace.framework.parsers import topic_name
-from headrace.framework.record import RecordBatch
+from headrace.framework.record import Origin, RecordBatch
 from headrace.framework.schema import BYTES, STRING, Schema
 from headrace.framework.stage import Stage
 from headrace.sources.redis.config import RedisConfig
@@ -17,7 +17,7 @@ from headrace.sources.redis.entry import STREAM, Place, RedisOffsetEntry
 from headrace.sources.redis.groups import Entries
 from headrace.sources.redis.ids import StreamId
 from headrace.sources.redis.names import stream_of
-from headrace.transformers.base import Position, Transformer
+from headrace.transformers.base import Position, Rejected, Transformer
 from headrace.transformers.lines import LineTransformer
 
 __all__ = ["FIELDS", "RecordMaker"]
@@ -57,6 +57,11 @@ class _Places:
             passed=None if self.start.passed is None else self.start.passed + passed,
         )
 
+    def position(self, count: int) -> Position:
+        """The same as a format would say it, as far as one could: how many records there are before it."""
+        place = self.after(count)
+        return Position(records=place.records, inside=place.within)
+
 
 @attrs.frozen
 class RecordMaker:
@@ -68,7 +73,8 @@ class RecordMaker:
     def batch(self, entry: RedisOffsetEntry, entries: Entries, *, end: StreamId | None = None) -> RecordBatch:
         """The records of these entries, which follow where `entry` stands; without records, the place behind them.
 
-        A bad one ends the batch before it; where it is the first, its `DataError` is raised.
+        A bad one ends the batch before it; where it is the first, its `DataError` is raised, or if bad records are
+        passed over, the batch is the one entry that has it, from there to its end.
         """
         stream = str(entry.get_manager_key().mapping[STREAM])
         start = entry.place()
@@ -76,7 +82,10 @@ class RecordMaker:
         count = len(found.values)
         places = _Places(start, entries, found.ends)
         if found.error is not None and not count:
-            raise _named(found.error, stream, start, entries[len(found.ends)][0])
+            bad, passed = _named(found.error, stream, start, entries[len(found.ends)][0]), len(found.ends)
+            if not self.config.is_tolerant:
+                raise bad from bad.__cause__
+            return self._rejected(entry, entries[: passed + 1], bad, end)
         last = places.after(count)
         complete = end is not None and found.error is None and last.id >= end
         return RecordBatch(
@@ -87,6 +96,36 @@ class RecordMaker:
             schema=found.schema,
             key=self.transformer.key(stream),
             offset_at=lambda part: entry.properties_at(places.after(part)),
+            origin=Origin(stream, places.position),
+        )
+
+    def _rejected(
+        self, entry: RedisOffsetEntry, entries: Entries, error: DataError, end: StreamId | None
+    ) -> RecordBatch:
+        """What is left of the last of these entries, before which there is nothing, as a piece that is no record."""
+        start, (last, fields) = entry.place(), entries[-1]
+        after = Place(
+            id=StreamId.parse(last),
+            records=start.records + 1,
+            passed=None if start.passed is None else start.passed + len(entries),
+        )
+        name = (self.config.value_field or "").encode()
+        stream = str(entry.get_manager_key().mapping[STREAM])
+        within = start.within if len(entries) == 1 else 0
+        raw = fields.get(name) if fields and not within else None
+        return RecordBatch(
+            source_partition=entry.get_manager_key().mapping,
+            source_offset=entry.properties_at(after, complete=end is not None and after.id >= end),
+            topic=self.topic(stream),
+            values=(),
+            key=self.transformer.key(stream),
+            rejected=Rejected(
+                error=error,
+                number=start.records + 1,
+                before=Position(records=start.records, inside=within),
+                count=None,
+                raw=raw if raw is not None and len(raw) <= (self.config.max_record_bytes or len(raw)) else None,
+            ),
         )
 
     def topic(self, stream: str) -> str:

@@ -47,6 +47,11 @@ class RedisSplit(Split):
     def size(self) -> int:
         return self.length
 
+    @property
+    @override
+    def is_endless(self) -> bool:
+        return self.end is None
+
 
 class RedisSplitSerializer(SplitSerializer[RedisSplit]):
     """A JSON object of the version's own names."""

@@ -21,6 +21,8 @@ from headrace.framework.config import (
 )
 from headrace.framework.errors import Fault
 from headrace.framework.parsers import Parser
+from headrace.framework.split_size import split_faults, split_notes, split_size_bytes
+from headrace.framework.stop_rule import StopKind
 from headrace.sources.s3.attempts import Attempts, Count, count_nothing
 from headrace.sources.s3.client import Connection, Role
 from headrace.sources.s3.entry import OverwritePolicy
@@ -75,6 +77,8 @@ class S3Config(SourceCommonConfig):
         "schema.registry.url": "the converters' own is under value.converter.",
         "task.id": "the framework numbers the tasks",
     }
+
+    STOP_RULES: ClassVar[frozenset[StopKind]] = SourceCommonConfig.STOP_RULES | {StopKind.TIME}
 
     bucket: str = option(
         "aws.s3.bucket.name",
@@ -181,6 +185,7 @@ class S3Config(SourceCommonConfig):
         default=OverwritePolicy.REREAD,
         doc="What becomes of an object whose etag has changed since its first record was read.",
     )
+    split_size_bytes: int = split_size_bytes()
 
     def connection(self) -> Connection:
         """Where the server is and who asks."""
@@ -216,6 +221,13 @@ class S3Config(SourceCommonConfig):
         yield from self._credential_faults()
         yield from self._role_faults()
         yield from self._place_faults()
+        yield from split_faults(self, self.split_size_bytes)
+
+    @classmethod
+    @override
+    def notes(cls, props: Mapping[str, str]) -> Iterable[str]:
+        yield from super().notes(props)
+        yield from split_notes(props)
 
     def _credential_faults(self) -> Iterator[Fault]:
         if self.secret_access_key and not self.access_key_id:

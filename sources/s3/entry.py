@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import attrs
 
+from headrace.framework.parts import ENDED, PART, PARTS, Part
 from headrace.offsets.entry import RECORD_COUNT, OffsetManagerEntry
 from headrace.offsets.key import OffsetManagerKey
 from headrace.sources.s3.objects import S3Object, same_etag, version_name
@@ -19,6 +20,7 @@ __all__ = [
     "S3OffsetEntry",
     "finished_version",
     "object_key",
+    "part_key",
     "what_to_do",
 ]
 
@@ -79,8 +81,13 @@ def object_key(bucket: str, key: str) -> OffsetManagerKey:
     return OffsetManagerKey({"bucket": bucket, "objectKey": key})
 
 
+def part_key(bucket: str, key: str, number: int) -> OffsetManagerKey:
+    """The source partition of a part of an object."""
+    return OffsetManagerKey({"bucket": bucket, "objectKey": key, PART: number})
+
+
 class S3OffsetEntry(OffsetManagerEntry):
-    """The progress in one object: records, and what else is known of the place and of the version that was read.
+    """The progress in one object, or in one part of it: records, and what else is known of the place and the version.
 
     What Kafka Connect has stored is a `recordCount` and nothing else. Properties that others have added survive.
     """
@@ -93,6 +100,31 @@ class S3OffsetEntry(OffsetManagerEntry):
         version = {ETAG: found.etag, SIZE: found.size, LAST_MODIFIED: found.last_modified}
         known = {name: value for name, value in version.items() if value != ""}
         return cls(object_key(found.bucket, found.key), {RECORD_COUNT: 0, **known})
+
+    @classmethod
+    def cut(cls, found: S3Object, parts: int) -> Self:
+        """The entry of an object that is going to be read in so many parts."""
+        whole = cls.for_object(found)
+        return whole.from_properties({**whole.get_properties(), PARTS: parts})
+
+    @classmethod
+    def for_part(cls, found: S3Object, part: Part) -> Self:
+        """The entry of a part of which nothing has been read."""
+        return cls(part_key(found.bucket, found.key, part.number), cls.cut(found, part.parts).get_properties())
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts the object is cut; 0 where it is read as a whole, or finished."""
+        return 0 if self.is_complete else self.get_int(PARTS) or 0
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the part was read to its end."""
+        return self.get_bool(ENDED) is True
+
+    def ended(self) -> Self:
+        """An entry that says that the part was read to its end, at the position where this one is."""
+        return self.from_properties({**self.get_properties(), ENDED: True})
 
     @property
     def is_complete(self) -> bool:
@@ -130,7 +162,7 @@ class S3OffsetEntry(OffsetManagerEntry):
         return all(mine is None or mine == theirs for mine, theirs in known)
 
 
-_PLACE = frozenset({RECORD_COUNT, BYTE_OFFSET, LINE, INSIDE, COMPLETE})
+_PLACE = frozenset({RECORD_COUNT, BYTE_OFFSET, LINE, INSIDE, COMPLETE, ENDED})
 
 
 def finished_version(offset: Mapping[str, Any]) -> str | None:
@@ -146,8 +178,8 @@ def _place(position: Position) -> Mapping[str, int]:
     return {name: value for name, value in known.items() if value}
 
 
-def what_to_do(entry: S3OffsetEntry | None, found: S3Object, policy: OverwritePolicy) -> Decision:
-    """What to do about an object, by what is stored of it.
+def what_to_do(entry: S3OffsetEntry | None, found: S3Object, policy: OverwritePolicy, *, records: int = 0) -> Decision:
+    """What to do about an object, by what is stored of it, and by how many `records` its parts had.
 
     An entry that knows no version (Kafka Connect's) is taken for one of the object that is there: it says how many
     records to pass over, and only `complete` says that there are no more. An object that was overwritten before its
@@ -157,6 +189,6 @@ def what_to_do(entry: S3OffsetEntry | None, found: S3Object, policy: OverwritePo
         return Decision(Action.READ)
     if entry.is_of(found):
         return Decision(Action.FINISHED) if entry.is_complete else Decision(Action.READ, entry.position())
-    if not entry.is_complete and entry.record_count == 0:
+    if not entry.is_complete and entry.record_count == records == 0:
         return Decision(Action.READ)
     return Decision(Action(policy.value))

@@ -18,7 +18,10 @@ from headrace.framework.errors import ObjectChangedError, Where
 from headrace.framework.naming import NameTemplate
 from headrace.framework.splits import SplitEnumerator, SplitEnumeratorContext
 from headrace.framework.stage import Stage
+from headrace.framework.stop_rule import TimeLimit
+from headrace.offsets.store import Offsets
 from headrace.sources.s3.config import S3Config
+from headrace.sources.s3.cutting import Cutter
 from headrace.sources.s3.entry import OVERWRITTEN, Action
 from headrace.sources.s3.listing import Skipped
 from headrace.sources.s3.objects import S3Object
@@ -55,6 +58,7 @@ class S3Enumerator(SplitEnumerator[S3Split]):
     config: S3Config
     state: Mapping[str, Any] | None = None
     _template: NameTemplate = attrs.field(init=False)
+    _limit: TimeLimit = attrs.field(init=False)
     _strategy: ObjectDistributionStrategy = attrs.field(init=False)
     _closed: threading.Event = attrs.field(factory=threading.Event, init=False)
     _sweep: Sweep = attrs.field(init=False)
@@ -64,9 +68,12 @@ class S3Enumerator(SplitEnumerator[S3Split]):
     _in_one_page: bool = attrs.field(default=False, init=False)
     _settled: dict[str, str] = attrs.field(factory=dict, init=False)
     _told: set[str] = attrs.field(factory=set, init=False)
+    _cutter: Cutter = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._cutter = Cutter(self.context, self.config)
         self._template = NameTemplate.parse(self.config.file_name_template)
+        self._limit = TimeLimit.of(self.config.stop_rule)
         self._strategy = registry.find("distributions", self.config.distribution_type)()
         self._strategy.configure(self.config.props)
         known = self.state or {}
@@ -80,7 +87,16 @@ class S3Enumerator(SplitEnumerator[S3Split]):
 
     @override
     def add_splits_back(self, splits: Sequence[S3Split], reader_id: int) -> None:
-        self._assign([split.object for split in splits], without=reader_id)
+        self._assign(splits, without=reader_id)
+
+    @override
+    def handle_source_event(self, reader_id: int, event: Mapping[str, Any]) -> None:
+        """A reader of a part has found that the object was overwritten: all of it is begun anew."""
+        self._assign(self._to_read([S3Object(**event)]))
+
+    @override
+    def offsets_to_write(self) -> Offsets:
+        return self._cutter.offsets_to_write()
 
     @override
     def snapshot_state(self) -> Mapping[str, Any]:
@@ -105,6 +121,7 @@ class S3Enumerator(SplitEnumerator[S3Split]):
             count=self.context.count,
             client=self._sweep.client if hasattr(self, "_sweep") else None,
             start_after=start_after,
+            limit=self._limit,
         )
 
     def _take_in(self, part: Part) -> None:
@@ -114,7 +131,12 @@ class S3Enumerator(SplitEnumerator[S3Split]):
         if part.ended:
             self._sweep_ended(self._sweep, part)
         else:
+            # Where this run is ended before its walk is, the next one begins with what lies behind.
+            self._note_seen(self._sweep)
             self._go_on()
+
+    def _note_seen(self, sweep: Sweep) -> None:
+        self._watermark = max(filter(None, (self._watermark, sweep.last)), default=None)
 
     def _go_on(self, _: None = None) -> None:
         if self.context.planning or self.context.backlog() < ENOUGH:
@@ -123,10 +145,10 @@ class S3Enumerator(SplitEnumerator[S3Split]):
             self.context.call_async(_do_nothing, self._go_on, after_s=self._interval_s)
 
     def _sweep_ended(self, sweep: Sweep, last: Part) -> None:
-        self._watermark = max(filter(None, (self._watermark, sweep.last)), default=None)
+        self._note_seen(sweep)
         if sweep.is_whole:
             self._reconcile(sweep, last)
-        if self.context.bounded and sweep.is_whole:
+        if sweep.is_last or (self.context.bounded and sweep.is_whole):
             for reader_id in range(self.context.current_parallelism()):
                 self.context.signal_no_more_splits(reader_id)
             return
@@ -144,7 +166,7 @@ class S3Enumerator(SplitEnumerator[S3Split]):
             self.context.keep_rolled_up(lambda mark: _holds(marks, mark))
 
     def _is_whole_due(self) -> bool:
-        if self._whole_at is None or self._in_one_page:
+        if self._whole_at is None or self._in_one_page or self._limit.has_come:
             return True
         return time.monotonic() - self._whole_at >= self.config.reconcile_interval_ms / 1000
 
@@ -152,18 +174,23 @@ class S3Enumerator(SplitEnumerator[S3Split]):
     def _interval_s(self) -> float:
         return self.config.discovery_interval_ms / 1000
 
-    def _to_read(self, objects: Sequence[S3Object]) -> list[S3Object]:
+    def _to_read(self, objects: Sequence[S3Object]) -> list[S3Split]:
         told = [
-            (one.found, self._action(one))
-            for one in standings(objects, self.context.offsets, self.config.overwrite_policy)
+            (one, self._action(one)) for one in standings(objects, self.context.offsets, self.config.overwrite_policy)
         ]
+        to_read = [one for one, action in told if action in {Action.READ, Action.REREAD}]
+        finished = [one for one, action in told if action is Action.FINISHED]
+        for one in finished:
+            if one.cut is not None:
+                self._cutter.follow(one.cut)
         if self.context.planning:
-            self._note_finished([found for found, action in told if action is Action.FINISHED])
-        return [found for found, action in told if action in {Action.READ, Action.REREAD}]
+            self._note_finished([S3Split(one.found) for one in finished])
+            self._note_finished([split for one in to_read if one.cut for split in one.cut.splits(ended=True)])
+        return [split for one in to_read for split in self._cutter.splits(one)]
 
-    def _note_finished(self, objects: Sequence[S3Object]) -> None:
-        for found, task in zip(objects, self._shared_out(objects), strict=True):
-            self.context.note_finished(S3Split(found), task)
+    def _note_finished(self, splits: Sequence[S3Split]) -> None:
+        for split, task in zip(splits, self._shared_out(splits), strict=True):
+            self.context.note_finished(split, task)
 
     def _action(self, one: Standing) -> Action:
         found, action = one.found, one.decision.action
@@ -183,21 +210,21 @@ class S3Enumerator(SplitEnumerator[S3Split]):
             self._told.add(version)
             self.context.note_skipped(f"{found.uri} is left out: {why}", warn=warn)
 
-    def _assign(self, objects: Sequence[S3Object], *, without: int | None = None) -> None:
-        for found, task in zip(objects, self._shared_out(objects, without), strict=True):
-            self.context.assign_split(S3Split(found), task)
+    def _assign(self, splits: Sequence[S3Split], *, without: int | None = None) -> None:
+        for split, task in zip(splits, self._shared_out(splits, without), strict=True):
+            self.context.assign_split(split, task)
 
-    def _shared_out(self, objects: Sequence[S3Object], without: int | None = None) -> list[int]:
+    def _shared_out(self, splits: Sequence[S3Split], without: int | None = None) -> list[int]:
         """The task of each, by the strategy; the one that balances avoids the task `without` if there are others."""
         tasks = self.context.current_parallelism()
-        wanted = [StorageObject(found.key, found.size) for found in objects]
         if isinstance(self._strategy, BalancedDistribution):
-            owners = {found.key: self.context.owner(found.uri) for found in objects}
+            wanted = [StorageObject(split.split_id, split.size) for split in splits]
+            owners = {split.split_id: self.context.owner(split.split_id) for split in splits}
             given = {name: owner for name, owner in owners.items() if owner is not None}
             loads = [OVERLOADED if task == without else load for task, load in enumerate(self.context.loads())]
             plan = self._strategy.plan(wanted, tasks, given=given, loads=loads)
             return [plan[one.name] for one in wanted]
-        return [self._strategy.task_for(one, tasks) for one in wanted]
+        return [self._strategy.task_for(split.as_object(), tasks) for split in splits]
 
 
 def _common(one: str, other: str) -> str:

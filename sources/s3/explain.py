@@ -11,6 +11,7 @@ from headrace.framework.distribution.balanced import BalancedDistribution
 from headrace.framework.distribution.base import StorageObject
 from headrace.framework.errors import SourceError
 from headrace.framework.naming import NameTemplate
+from headrace.framework.parts import Part
 from headrace.framework.source_offsets import Check, Explanation, State
 from headrace.offsets.store import OffsetStore
 from headrace.sources.s3.client import make_client
@@ -18,6 +19,7 @@ from headrace.sources.s3.config import S3Config
 from headrace.sources.s3.entry import Action, S3OffsetEntry, object_key
 from headrace.sources.s3.listing import Skipped, look_up
 from headrace.sources.s3.objects import S3Object
+from headrace.sources.s3.parts import Cut
 from headrace.sources.s3.progress import Standing, standings
 
 __all__ = ["explain_object"]
@@ -49,7 +51,7 @@ def explain_object(config: S3Config, name: str, offsets: OffsetStore, tasks: int
         return _of_nothing(f"{URI}{bucket}/{key}", known, rolled_up=offsets.rolled_up(partition, "") is not None)
     one = standings([found], offsets, config.overwrite_policy)[0]
     checks = list(_checks(config, one))
-    task = _task(config, found, tasks)
+    task = _task(config, found, tasks, in_parts=one.cut is not None and one.decision.action is Action.READ)
     checks.append(task[1])
     return _judged(one, checks, task[0], known)
 
@@ -121,6 +123,8 @@ def _checks(config: S3Config, one: Standing) -> Iterator[Check]:
     )
     yield _check("storage class", skipped is not Skipped.ARCHIVED, found.storage_class, str(Skipped.ARCHIVED))
     yield _stored(one.entry, rolled_up=one.rolled_up)
+    if one.cut is not None:
+        yield from _parts(one.cut)
     yield _version(one)
 
 
@@ -139,6 +143,18 @@ def _stored(entry: S3OffsetEntry | None, *, rolled_up: bool = False) -> Check:
     return Check(name="offset", passed=None, says=f"{where}, {end}")
 
 
+def _parts(cut: Cut) -> Iterator[Check]:
+    ended, parts = cut.ended_parts, len(cut.entries)
+    yield Check(
+        name="parts", passed=None, says=f"{ended} of {parts} were read to their ends, {cut.records} records in all"
+    )
+    for number, entry in enumerate(cut.entries):
+        if entry is not None and not entry.is_ended:
+            place = entry.position()
+            says = f"{place.records} records of its own, up to byte {place.byte}"
+            yield Check(name=Part(number, parts).words(), passed=None, says=says)
+
+
 def _version(one: Standing) -> Check:
     name = "version"
     if one.entry is None and one.rolled_up:
@@ -155,8 +171,10 @@ def _version(one: Standing) -> Check:
     return Check(name=name, passed=True, says="the one that was read is the one that is there")
 
 
-def _task(config: S3Config, found: S3Object, tasks: int) -> tuple[int | None, Check]:
+def _task(config: S3Config, found: S3Object, tasks: int, *, in_parts: bool) -> tuple[int | None, Check]:
     kind = registry.find("distributions", config.distribution_type)
+    if in_parts:
+        return None, Check(name="task", passed=None, says="each part has a task of its own: headrace plan says which")
     if tasks == 1:
         return 0, Check(name="task", passed=True, says="0, the only one")
     if issubclass(kind, BalancedDistribution):
@@ -181,7 +199,7 @@ def _judged(one: Standing, checks: list[Check], task: int | None, known: Mapping
         state=state,
         reason=reason,
         task=task,
-        records_done=place.records,
+        records_done=place.records if one.cut is None else one.cut.records,
         byte=place.byte,
         rolled_up=one.rolled_up,
         checks=checks,
@@ -204,6 +222,10 @@ def _verdict(one: Standing, checks: list[Check]) -> tuple[State, str]:
 def _reading(one: Standing) -> tuple[State, str]:
     if one.entry is None:
         return State.UNSEEN, "nothing of it was read so far: a run reads it as soon as it has listed it"
+    if one.cut is not None:
+        left = len(one.cut.entries) - one.cut.ended_parts
+        state = State.PARTIAL if one.cut.records or one.cut.ended_parts else State.UNSEEN
+        return state, f"it is read in {len(one.cut.entries)} parts, of which {left} are left: a run goes on with these"
     records = one.decision.position.records
     state = State.PARTIAL if records else State.UNSEEN
     return state, f"a run goes on with record {records + 1}, and finds out where it ends"

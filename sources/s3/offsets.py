@@ -7,10 +7,11 @@ from typing import Any
 import attrs
 
 from headrace.framework.compat import override
-from headrace.framework.errors import ConfigError, Fault
+from headrace.framework.errors import ConfigError, Fault, OffsetsError
 from headrace.framework.naming import NameTemplate
+from headrace.framework.parts import ENDED, PART, PARTS, Part
 from headrace.framework.source_offsets import Explanation, SourceOffsets, State, Surveyed
-from headrace.offsets.checks import count_faults, flag_faults, partition_faults, slip_faults, text_faults
+from headrace.offsets.checks import count_faults, flag_faults, part_faults, partition_faults, slip_faults, text_faults
 from headrace.offsets.entry import RECORD_COUNT
 from headrace.offsets.key import OffsetManagerKey
 from headrace.offsets.store import OffsetStore
@@ -38,8 +39,8 @@ from headrace.transformers.bytes import CHUNK_BYTES
 __all__ = ["S3Offsets", "surveyed"]
 
 NAMES = ("bucket", "objectKey")
-COUNTS = (RECORD_COUNT, BYTE_OFFSET, LINE, SIZE, LAST_MODIFIED)
-KNOWN = (*COUNTS, COMPLETE, ETAG)
+COUNTS = (RECORD_COUNT, BYTE_OFFSET, LINE, PARTS, SIZE, LAST_MODIFIED)
+KNOWN = (*COUNTS, COMPLETE, ENDED, ETAG)
 CONNECT_CHUNK = 4096
 UNCOUNTED = 2**31 - 1
 AT_ONCE = 1000
@@ -62,9 +63,10 @@ class S3Offsets(SourceOffsets):
     def faults(self, partition: Mapping[str, Any], offset: Mapping[str, Any] | None) -> Iterable[Fault]:
         if offset is None:
             return
-        yield from partition_faults(partition, NAMES)
+        yield from partition_faults({name: value for name, value in partition.items() if name != PART}, NAMES)
+        yield from part_faults(partition, offset)
         yield from count_faults(offset, COUNTS)
-        yield from flag_faults(offset, (COMPLETE,))
+        yield from flag_faults(offset, (COMPLETE, ENDED))
         yield from text_faults(offset, (ETAG,))
         yield from slip_faults(offset, KNOWN)
 
@@ -90,8 +92,11 @@ class S3Offsets(SourceOffsets):
             seen.update(found.key for found in page)
             for one in standings(page, offsets, self.config.overwrite_policy):
                 yield surveyed(one)
+                yield from _surveyed_parts(one)
         for key, offset in offsets.items():
             mapping = _in_order(key.mapping)
+            if PART in mapping and mapping.get("objectKey") in seen:
+                continue  # told with its object, or of a version that is gone
             ours = mapping.get("bucket") == self.config.bucket and len(mapping) == len(NAMES)
             name = mapping.get("objectKey") if ours else None
             if name is None or name not in seen:
@@ -118,9 +123,17 @@ class S3Offsets(SourceOffsets):
     def for_connect(self, surveyed: Surveyed) -> Mapping[str, Any] | None:
         """Without the place in bytes and lines, which Kafka Connect's connector would carry along unchanged.
 
-        With the format `bytes` records are counted in its chunks, as far as the place of an object is known.
+        With the format `bytes` records are counted in its chunks, as far as the place of an object is known. Of an
+        object that is half read in parts nothing can be told that it would understand.
         """
-        if surveyed.offset is None:
+        if surveyed.offset is None or PART in surveyed.key.mapping:
+            return None
+        if PARTS in surveyed.offset and not surveyed.offset.get(COMPLETE):
+            if surveyed.state is State.PARTIAL:
+                raise OffsetsError(
+                    f"{surveyed.name} is half read, in parts, and Kafka Connect would send all of it again: run "
+                    "headrace until it is done (--available-now), or forget it with headrace offsets set"
+                )
             return None
         if surveyed.rolled_up:
             # Its count is not known any more; of an object with fewer records Kafka Connect reads nothing.
@@ -148,6 +161,9 @@ class S3Offsets(SourceOffsets):
 def surveyed(one: Standing) -> Surveyed:
     """An object of the listing as a piece, with the offset that a run would have written by now."""
     key, action = object_key(one.found.bucket, one.found.key), one.decision.action
+    if one.cut is not None and one.entry is not None and action is Action.READ:
+        state = State.PARTIAL if one.cut.records or one.cut.ended_parts else State.UNSEEN
+        return Surveyed(key=key, name=one.found.uri, state=state, offset=one.entry.get_properties())
     if one.entry is None:
         state = STATES.get(action, State.UNSEEN)
         return Surveyed(key=key, name=one.found.uri, state=state, split=S3Split(one.found), rolled_up=one.rolled_up)
@@ -167,6 +183,17 @@ def surveyed(one: Standing) -> Surveyed:
     return Surveyed(key=key, name=one.found.uri, state=STATES[action], offset=properties, rolled_up=one.rolled_up)
 
 
+def _surveyed_parts(one: Standing) -> Iterator[Surveyed]:
+    """The parts of an object that is half read in parts, as far as anything is stored of them."""
+    if one.cut is None or one.decision.action is not Action.READ:
+        return
+    for number, entry in enumerate(one.cut.entries):
+        if entry is not None:
+            name = f"{one.found.uri} ({Part(number, len(one.cut.entries)).words()})"
+            state = State.COMPLETE if entry.is_ended else State.PARTIAL
+            yield Surveyed(key=entry.get_manager_key(), name=name, state=state, offset=entry.get_properties())
+
+
 def _version(found: S3Object) -> Mapping[str, Any]:
     known = S3OffsetEntry.for_object(found).get_properties()
     return {name: value for name, value in known.items() if name != RECORD_COUNT}
@@ -178,6 +205,8 @@ def _in_order(partition: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _name(partition: Mapping[str, Any]) -> str:
+    if set(partition) == {*NAMES, PART}:
+        return f"s3://{partition['bucket']}/{partition['objectKey']} (part {partition[PART]}, counted from 0)"
     if set(partition) == set(NAMES):
         return f"s3://{partition['bucket']}/{partition['objectKey']}"
     return str(dict(partition))

@@ -12,6 +12,7 @@ from headrace.offsets.key import OffsetManagerKey
 from headrace.offsets.store import OffsetStore
 from headrace.sources.s3.entry import Action, Decision, OverwritePolicy, S3OffsetEntry, object_key, what_to_do
 from headrace.sources.s3.objects import S3Object, version_name
+from headrace.sources.s3.parts import Cut, part_keys
 
 __all__ = ["Standing", "standings"]
 
@@ -22,12 +23,16 @@ class Standing:
 
     `rolled_up` says that the topic has no entry of its own for it, but knows it from a roll-up: `entry` is then what is
     left of the one that it had, without its counts, and None where that was of another version.
+
+    `cut` is there for an object that is read in parts, in the version that is there. Once all have ended, it counts as
+    finished, and `entry` is what is going to be written in place of theirs.
     """
 
     found: S3Object
     entry: S3OffsetEntry | None
     decision: Decision
     rolled_up: bool = False
+    cut: Cut | None = None
 
 
 def standings(objects: Sequence[S3Object], offsets: OffsetStore, policy: OverwritePolicy) -> list[Standing]:
@@ -38,11 +43,23 @@ def standings(objects: Sequence[S3Object], offsets: OffsetStore, policy: Overwri
     for found, key in zip(objects, keys, strict=True):
         stored = known.get(key)
         if stored is not None:
-            entry = S3OffsetEntry(key, stored)
-            answers.append(Standing(found=found, entry=entry, decision=what_to_do(entry, found, policy)))
+            answers.append(_with_entry(found, S3OffsetEntry(key, stored), offsets, policy))
         else:
             answers.append(_without_entry(found, key, offsets, policy))
     return answers
+
+
+def _with_entry(found: S3Object, entry: S3OffsetEntry, offsets: OffsetStore, policy: OverwritePolicy) -> Standing:
+    if not entry.parts:
+        return Standing(found=found, entry=entry, decision=what_to_do(entry, found, policy))
+    if not entry.is_of(found):
+        known = offsets.get(part_keys(found, entry.parts))
+        records = sum(S3OffsetEntry(key, stored).record_count for key, stored in known.items())
+        return Standing(found=found, entry=entry, decision=what_to_do(entry, found, policy, records=records))
+    cut = Cut.of(found, entry.parts, offsets)
+    if cut.is_ended:
+        return Standing(found=found, entry=cut.joined(), decision=Decision(Action.FINISHED), cut=cut)
+    return Standing(found=found, entry=entry, decision=Decision(Action.READ), cut=cut)
 
 
 def _without_entry(found: S3Object, key: OffsetManagerKey, offsets: OffsetStore, policy: OverwritePolicy) -> Standing:

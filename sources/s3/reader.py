@@ -1,8 +1,12 @@
 """Reads the objects of one task, one after the other."""
 
+import io
 import logging
+import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 
 import attrs
 
@@ -19,22 +23,29 @@ from headrace.framework.errors import (
     Where,
 )
 from headrace.framework.naming import NameParts, NameTemplate
-from headrace.framework.record import RecordBatch
+from headrace.framework.parts import Part
+from headrace.framework.record import Origin, RecordBatch
 from headrace.framework.splits import SourceReader, SourceReaderContext
 from headrace.framework.stage import Stage
 from headrace.framework.task import Yielded
+from headrace.offsets.key import OffsetManagerKey
+from headrace.sources.s3.ahead import MOST_HELD, WORTH_IT, Ahead
+from headrace.sources.s3.attempts import Attempts, Count
 from headrace.sources.s3.client import ClientPlace, S3Client
 from headrace.sources.s3.config import S3Config
 from headrace.sources.s3.entry import OVERWRITTEN, Action, OverwritePolicy, S3OffsetEntry, object_key, what_to_do
 from headrace.sources.s3.interrupt import Interrupter
 from headrace.sources.s3.listing import find_object
 from headrace.sources.s3.objects import S3Object
+from headrace.sources.s3.parts import part_entry
 from headrace.sources.s3.seekable import SeekableObject
 from headrace.sources.s3.splits import S3Split
 from headrace.sources.s3.stream import ObjectStream
 from headrace.transformers.base import Position, Transformer, ValueBatch
 from headrace.transformers.bytes import CHUNK_BYTES
 from headrace.transformers.compression import AUTO, NONE, leave_out, open_decompressed
+from headrace.transformers.seeking import SeekableStream
+from headrace.transformers.tolerating import tolerated
 
 __all__ = ["S3Reader"]
 
@@ -47,6 +58,8 @@ _HEAD_BYTES = 64 * 1024
 @attrs.define
 class S3Reader(SourceReader[S3Split]):
     """One object at a time, each in one streaming GET from where its entry says that reading goes on.
+
+    Where many small objects are waiting, those that come next are fetched before their turn.
 
     With the object boundary, an object that goes or changes after some of its records were given out is no object
     that may be left out or begun again within the same transaction: that is a `RetriableError`, which takes back what
@@ -64,6 +77,7 @@ class S3Reader(SourceReader[S3Split]):
     _transformer: Transformer = attrs.field(init=False)
     _template: NameTemplate = attrs.field(init=False)
     _interrupter: Interrupter = attrs.field(init=False)
+    _ahead: Ahead = attrs.field(init=False)
     _is_begun: bool = attrs.field(default=False, init=False)
 
     @override
@@ -71,6 +85,7 @@ class S3Reader(SourceReader[S3Split]):
         self._interrupter = Interrupter(self.context.task.stopping)
         self._clients = ClientPlace(self.config.connection(), self.context.task.connector, self.context.task.task_id)
         self._client = self._clients.take()
+        self._ahead = Ahead(self._fetch, self.context.task.stopping)
         self._template = NameTemplate.parse(self.config.file_name_template)
         self._transformer = registry.find("transformers", self.config.input_format)()
         self._transformer.configure({**self.config.props, CHUNK_BYTES: str(self.config.transformer_max_buffer_size)})
@@ -78,7 +93,7 @@ class S3Reader(SourceReader[S3Split]):
     @override
     def add_splits(self, splits: Sequence[S3Split]) -> None:
         self.context.task.offsets.populate_offset_manager(
-            [object_key(split.object.bucket, split.object.key) for split in splits]
+            [OffsetManagerKey(partition) for split in splits for partition in split.source_partitions]
         )
         self._splits.extend(splits)
 
@@ -96,7 +111,9 @@ class S3Reader(SourceReader[S3Split]):
     def _next(self) -> Sequence[Yielded]:
         while self._splits:
             if self._current is None:
-                self._current = self._read(self._splits[0].object)
+                self._look_ahead()
+                split = self._splits[0]
+                self._current = self._read(split.object) if split.part is None else self._read_part(split, split.part)
             for item in self._current:
                 self._is_begun = True
                 return (item,)
@@ -107,6 +124,7 @@ class S3Reader(SourceReader[S3Split]):
     @override
     def close(self) -> None:
         self._close_stream()
+        self._ahead.close()
         self._interrupter.close()
         self._clients.give_back(self._client, is_sound=self._is_sound)
 
@@ -126,10 +144,69 @@ class S3Reader(SourceReader[S3Split]):
         finally:
             self._close_stream()
 
+    def _read_part(self, split: S3Split, part: Part) -> Iterator[Yielded]:
+        """What is left of a part. Where the object has changed, all of it is begun anew: that is the enumerator's."""
+        found = split.object
+        try:
+            yield from self._records_of_part(split, part)
+        except ObjectChangedError as error:
+            self._tell_changed(found, error)
+        except ObjectVanishedError as error:
+            self._lose(found, error)
+        except ObjectArchivedError as error:
+            self._leave_out(str(error.located(self._where(found))))
+        finally:
+            self._close_stream()
+
+    def _records_of_part(self, split: S3Split, part: Part) -> Iterator[Yielded]:
+        found = split.object
+        whole = self._stored(OffsetManagerKey(S3Split(found).source_partition))
+        if whole is not None and whole.is_complete and whole.is_of(found):
+            return  # the parts are joined since the plan was made
+        key = OffsetManagerKey(split.source_partition)
+        stored = self.context.task.offsets.get_entry(key, lambda known: part_entry(found, part, known))
+        entry = stored or S3OffsetEntry.for_part(found, part)
+        if not entry.is_ended:
+            yield from self._sent(found, entry, lambda start: self._part_batches(split, start), S3OffsetEntry.ended)
+
+    def _part_batches(self, split: S3Split, start: Position) -> Iterator[ValueBatch]:
+        """The records of a part; the first one has all of an object whose first bytes show that it is compressed."""
+        if not split.object.size:
+            return
+        extent, stream = split.extent, self._open(split.object)
+        kind = NONE if self._transformer.handles_compression else self.config.file_compression_type
+        is_first = not (extent.start or start.byte)
+        looked_at = _MARK_BYTES if self._transformer.resumes_at_byte else _HEAD_BYTES
+        stream.go_to(0, wanted=extent.wanted(0) if is_first else looked_at)
+        opened = open_decompressed(stream, split.object.key, kind, max_ratio=self.config.max_decompression_ratio)
+        if opened.kind == NONE and isinstance(opened, SeekableStream):
+            yield from self._transformer.part(opened, extent, start)
+        elif not extent.start:
+            stream.read_to_the_end()
+            if self._transformer.resumes_at_byte:
+                leave_out(opened, start.byte)
+            yield from self._transformer.batches(opened, start)
+
+    def _tell_changed(self, found: S3Object, error: ObjectChangedError) -> None:
+        if self.config.overwrite_policy is OverwritePolicy.FAIL:
+            raise error.located(self._where(found))
+        self._close_stream()
+        now = find_object(self._client, found.bucket, found.key, self.config.attempts(self.context.task.stopping))
+        if now is None:
+            self._lose(found, ObjectVanishedError("the object is gone", self._where(found)))
+        elif now.etag == found.etag:
+            raise error
+        elif self.config.overwrite_policy is OverwritePolicy.IGNORE:
+            self._leave_out(f"{found.uri} is left out: {OVERWRITTEN}")
+        else:
+            log.warning("%s was overwritten: it is read again from its first record", found.uri)
+            self.context.send_source_event(attrs.asdict(now))
+
+    def _stored(self, key: OffsetManagerKey) -> S3OffsetEntry | None:
+        return self.context.task.offsets.get_entry(key, lambda known: S3OffsetEntry(key, known))
+
     def _read_version(self, found: S3Object) -> Iterator[Yielded]:
-        stored = self.context.task.offsets.get_entry(
-            object_key(found.bucket, found.key), lambda known: S3OffsetEntry(object_key(found.bucket, found.key), known)
-        )
+        stored = self._stored(object_key(found.bucket, found.key))
         decision = what_to_do(stored, found, self.config.overwrite_policy)
         match decision.action:
             case Action.FINISHED:
@@ -149,18 +226,25 @@ class S3Reader(SourceReader[S3Split]):
             entry = entry.from_properties({**stored.get_properties(), **entry.get_properties()}).advanced(
                 decision.position
             )
-        yield from self._records(found, entry)
+        yield from self._sent(found, entry, lambda start: self._batches(found, start), S3OffsetEntry.finished)
 
-    def _records(self, found: S3Object, entry: S3OffsetEntry) -> Iterator[Yielded]:
+    def _sent(
+        self,
+        found: S3Object,
+        entry: S3OffsetEntry,
+        batches: Callable[[Position], Iterator[ValueBatch]],
+        at_end: Callable[[S3OffsetEntry], S3OffsetEntry],
+    ) -> Iterator[Yielded]:
         parts = self._template.match(found.key) or NameParts()
         end = entry.position()
         try:
-            for batch in self._batches(found, end):
+            start, tolerant = end, self.config.is_tolerant
+            for batch in tolerated(lambda: batches(start), start, tolerant=tolerant):
                 end = batch.end
                 yield self._as_records(found, entry, parts, batch)
         except PipelineError as error:
             raise error.located(self._where(found)) from error.__cause__
-        yield self._end_of(found, entry.advanced(end).finished(), parts)
+        yield self._end_of(found, at_end(entry.advanced(end)), parts)
 
     def _batches(self, found: S3Object, start: Position) -> Iterator[ValueBatch]:
         transformer = self._transformer
@@ -175,24 +259,51 @@ class S3Reader(SourceReader[S3Split]):
             leave_out(opened, start.byte)
         return transformer.batches(opened, start)
 
+    def _look_ahead(self) -> None:
+        """Ask for the objects that come next, where these are many; an object that was begun is read by itself."""
+        if len(self._splits) > WORTH_IT:
+            coming = (split.object for split in islice(self._splits, 1, 1 + MOST_HELD) if split.part is None)
+            self._ahead.ask(coming, unless=self._is_begun_before)
+
+    def _is_begun_before(self, found: S3Object) -> bool:
+        return self.context.task.offsets.get_entry(object_key(found.bucket, found.key), dict) is not None
+
+    def _fetch(self, found: S3Object, stopping: threading.Event, count: Count) -> bytes:
+        """A whole object, in one attempt, on another thread."""
+        attempts = attrs.evolve(self.config.attempts(stopping), retries=0)
+        pieces: list[bytes] = []
+        with ObjectStream(client=self._client, object=found, attempts=attempts, count=count) as stream:
+            while piece := stream.read(found.size):
+                pieces.append(piece)
+        return b"".join(pieces)
+
     def _open(self, found: S3Object) -> SeekableObject:
-        task = self.context.task
-        attempts = self.config.attempts(task.stopping, count=task.metrics.count)
-        self._stream = SeekableObject(
-            lambda start, end: ObjectStream(
-                client=self._client,
-                object=found,
-                attempts=attempts,
-                interrupter=self._interrupter,
-                start=start,
-                end=end,
-                count=task.metrics.count,
-            ),
-            found.size,
-        )
+        count = self.context.task.metrics.count
+        fetched = self._ahead.take(found)
+        for name, by in fetched.counts.items() if fetched else ():
+            count(name, by)
+        content = fetched.content if fetched else None
+        if content is not None:
+            self._stream = SeekableObject(lambda start, end: io.BytesIO(content[start:end]), found.size)
+        else:
+            attempts = self.config.attempts(self.context.task.stopping, count=count)
+            self._stream = SeekableObject(partial(self._range, found, attempts), found.size)
         return self._stream
 
+    def _range(self, found: S3Object, attempts: Attempts, start: int, end: int | None) -> ObjectStream:
+        return ObjectStream(
+            client=self._client,
+            object=found,
+            attempts=attempts,
+            interrupter=self._interrupter,
+            start=start,
+            end=end,
+            count=self.context.task.metrics.count,
+        )
+
     def _as_records(self, found: S3Object, entry: S3OffsetEntry, parts: NameParts, batch: ValueBatch) -> RecordBatch:
+        if batch.rejected is not None:
+            batch.rejected.error.located(self._where(found))
         return RecordBatch(
             source_partition=entry.get_manager_key().mapping,
             source_offset=entry.properties_at(batch.end),
@@ -202,6 +313,8 @@ class S3Reader(SourceReader[S3Split]):
             key=self._transformer.key(found.key),
             partition=parts.partition,
             offset_at=lambda count: entry.properties_at(batch.position_at(count)),
+            rejected=batch.rejected,
+            origin=Origin(found.uri, batch.position_at),
         )
 
     def _end_of(self, found: S3Object, entry: S3OffsetEntry, parts: NameParts) -> RecordBatch:

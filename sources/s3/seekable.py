@@ -1,15 +1,22 @@
 """An object in which reading can go about."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 import attrs
 
-from headrace.sources.s3.stream import ObjectStream
+from headrace.transformers.base import ByteStream
 
 __all__ = ["SeekableObject"]
 
 _DROPPED_BYTES = 64 * 1024
 _READ_BYTES = 256 * 1024
+
+
+class _Range(ByteStream, Protocol):
+    """What reads some of an object: an `ObjectStream`, or bytes that are here already."""
+
+    def close(self) -> None: ...
 
 
 @attrs.define
@@ -20,11 +27,11 @@ class SeekableObject:
     is one GET of the whole object.
     """
 
-    _open_range: Callable[[int, int | None], ObjectStream]
+    _open_range: Callable[[int, int | None], _Range]
     size: int
     _at: int = attrs.field(default=0, init=False)
     _wanted: int | None = attrs.field(default=None, init=False)
-    _stream: ObjectStream | None = attrs.field(default=None, init=False)
+    _stream: _Range | None = attrs.field(default=None, init=False)
     _stream_end: int = attrs.field(default=0, init=False)
 
     def read(self, size: int, /) -> bytes:
@@ -63,7 +70,7 @@ class SeekableObject:
     def _is_short_way(self, byte: int) -> bool:
         return 0 <= byte - self._at <= _DROPPED_BYTES and byte <= self._stream_end
 
-    def _open(self) -> ObjectStream:
+    def _open(self) -> _Range:
         end = None if self._wanted is None else self._at + max(self._wanted, 1)
         self._stream = self._open_range(self._at, end)
         self._stream_end = self.size if end is None else min(end, self.size)

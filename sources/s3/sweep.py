@@ -8,6 +8,7 @@ import attrs
 
 from headrace.framework.errors import RetriableError
 from headrace.framework.naming import NameTemplate
+from headrace.framework.stop_rule import TimeLimit
 from headrace.offsets.rollup import name_mark
 from headrace.sources.s3.attempts import Attempts, Count
 from headrace.sources.s3.client import S3Client, make_client
@@ -35,7 +36,8 @@ class Sweep:
     """One walk from `start_after` to the end of what the configuration names; from its very beginning if that is None.
 
     `part` is called on a discovery thread, again after a `RetriableError`, until it says that the walk has ended. What
-    a whole walk has seen, whatever became of it, stands in `marks`.
+    a whole walk has seen, whatever became of it, stands in `marks`. What was modified too late for `limit` is none of
+    the objects that it brings.
     """
 
     config: S3Config
@@ -44,11 +46,16 @@ class Sweep:
     count: Count
     client: S3Client | None = None
     start_after: str | None = None
+    limit: TimeLimit = attrs.field(factory=TimeLimit)
+    is_last: bool = attrs.field(init=False)
     marks: "array[int]" = attrs.field(factory=lambda: array("Q"), init=False)
     seen: int = attrs.field(default=0, init=False)
     last: str | None = attrs.field(default=None, init=False)
     _objects: Iterator[S3Object] | None = attrs.field(default=None, init=False)
     _part: Part = attrs.field(factory=Part, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.is_last = self.is_whole and self.limit.has_come
 
     @property
     def is_whole(self) -> bool:
@@ -66,7 +73,7 @@ class Sweep:
             for found in islice(self._objects, AT_A_TIME):
                 taken += 1
                 self._see(found)
-                if self.template.match(found.key) is not None:
+                if self.template.match(found.key) is not None and self.limit.lets_in(found.last_modified):
                     self._part.objects.append(found)
         except RetriableError:
             self._objects = None

@@ -16,7 +16,7 @@ from headrace.testing.engines import Engine
 from headrace.testing.faulty_s3 import Answer, CutBody
 from headrace.testing.trial import Trial, fresh_name, records_of
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("conformance")
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from headrace.framework.worker.plan import OffsetsSnapshot
 from headrace.offsets.kafka import claim as claims
 from headrace.offsets.kafka.claim import Claim
 from headrace.offsets.kafka.log import OffsetsLog
+from headrace.offsets.kafka.patience import Patience
 from headrace.offsets.kafka.producer import TransactionalProducer
 from headrace.offsets.kafka.records import generation_key
 from headrace.offsets.kafka.settings import KafkaSettings
@@ -163,6 +164,28 @@ class TestReading:
         again.close()
         writer.close()
         claim.close()
+
+    def test_a_reading_that_gets_on_is_not_given_up(self, settings, monkeypatch):
+        """A long topic on a slow machine may take its time: only where nothing comes is there an end to waiting."""
+        monkeypatch.setattr("headrace.offsets.kafka.log.BATCH", 1)
+        claim = claim_of(settings)
+        claim.put((f'["another",{{"n":{number}}}]'.encode(), b"{}") for number in range(40))
+        claim.close()
+        slowness, taken = threading.Event(), []
+
+        def take_slowly(message):
+            slowness.wait(0.1)
+            taken.append(message.key())
+
+        reader = OffsetsLog(settings, take_slowly, dict.fromkeys(range(PARTITIONS), 0))
+        reader.patience = Patience(2.0)
+        reader.read_to_high_watermark()
+        assert len(taken) >= 40
+        again = OffsetsLog(settings, take_slowly, dict.fromkeys(range(PARTITIONS), 0))
+        with pytest.raises(RetriableError, match="was not reached within"):
+            again.read_to_high_watermark(within_s=0.5)
+        again.close()
+        reader.close()
 
     def test_a_task_reads_on_from_where_the_driver_stood(self, settings):
         """Entries shipped with the plan and those written since make one view."""

@@ -1,6 +1,9 @@
 """`stop.rule`: what ends a run by itself, for the whole source."""
 
+import math
 import threading
+import time
+from datetime import UTC, datetime
 
 import pytest
 
@@ -89,7 +92,17 @@ class TestRules:
         trial.add("a", 10)
         assert ended(trial, "snapshot").records == 10
 
+    def test_objects_that_were_modified_before_a_time(self, trial):
+        """`time` ends the run by itself once it has come, with what is older; nothing that is later is read."""
+        soon = datetime.fromtimestamp(math.ceil(time.time()) + 3, UTC)
+        trial.add("a", 10)
+        assert ended(trial, "time:2001-01-01T00:00:00Z").records == 0
+        assert ended(trial, f"time:{soon.isoformat()}", tasks__max="2").records == 10
+        trial.add("b", 10)
+        assert ended(trial, f"time:{soon.isoformat()}").records == 0
+        assert trial.run().records == 10
+
     def test_a_rule_that_the_source_does_not_know_is_refused(self, trial):
         """Objects have no position of the whole bucket: the fault names the rules that there are."""
-        with pytest.raises(ConfigError, match=r"stop.rule.*this source knows count, idle, snapshot"):
+        with pytest.raises(ConfigError, match=r"stop.rule.*this source knows count, idle, snapshot, time"):
             Run(props=trial.props(stop__rule="position:5"), bounded=False, engine=on_threads).go()

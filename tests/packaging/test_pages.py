@@ -19,6 +19,7 @@ pytestmark = pytest.mark.xdist_group("kafka")
 
 ROOT = Path(__file__).parents[2]
 OFFSETS = "docs/offsets.md"
+DEAD_LETTERS = "docs/dead-letters.md"
 PAGES = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md"]
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 NEWCOMER_RUNS = {"make demo", "make test"}  # by tests/packaging/test_newcomer.py
@@ -155,6 +156,21 @@ def test_the_page_of_offsets_is_a_session(blocks, tmp_path, monkeypatch, world_o
             assert answer.returncode == 0, place
             assert re.fullmatch(as_pattern(shown) + r"\s*", answer.stdout), place
     assert len(blocks(OFFSETS)) == sum(map(len, found.values()))
+
+
+def test_the_page_of_dead_letters_is_a_session(blocks, tmp_path, monkeypatch):
+    """Its configuration is valid, and its commands, one after the other, print what it shows."""
+    (configuration,) = [one for one in blocks(DEAD_LETTERS) if one.language == "properties"]
+    (tmp_path / "orders.properties").write_text(configuration.text)
+    with EmbeddedKafka() as kafka:
+        monkeypatch.setenv("KAFKA", kafka.bootstrap_servers)
+        create_topic(kafka.bootstrap_servers, "orders")
+        for block in blocks(DEAD_LETTERS):
+            for command, shown in block.commands if block.language == "console" else ():
+                answer = run(["/bin/sh", "-c", command], tmp_path)
+                place = f"{block.page}:{block.line} $ {command}\n{answer.stdout}{answer.stderr}"
+                assert answer.returncode == 0, place
+                assert re.match(as_pattern(shown), answer.stdout), place
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

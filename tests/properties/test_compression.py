@@ -4,6 +4,7 @@ import io
 import lzma
 
 import cramjam
+import lz4.frame
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ PACKERS = {
     "bz2": bz2.compress,
     "xz": lzma.compress,
     "zstd": lambda data: bytes(cramjam.zstd.compress(data)),
+    "lz4": lz4.frame.compress,
     "snappy": lambda data: bytes(cramjam.snappy.compress(data)),
 }
 EVERY = pytest.mark.parametrize("kind", PACKERS)

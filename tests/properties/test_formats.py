@@ -7,13 +7,16 @@ import io
 import json
 import lzma
 import os
+import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import attrs
 import cramjam
 import fastavro
+import lz4.frame
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -113,8 +116,9 @@ PACKERS = {
     "none": bytes,
     "gzip": gzip.compress,
     "bz2": bz2.compress,
-    "xz": lzma.compress,
+    "xz": partial(lzma.compress, preset=1),
     "zstd": lambda data: bytes(cramjam.zstd.compress(data)),
+    "lz4": lz4.frame.compress,
     "snappy": lambda data: bytes(cramjam.snappy.compress(data)),
 }
 
@@ -254,7 +258,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 MANY = [{"n": number, "s": f"{number * 7919 % 1_000_003:0300}"} for number in range(10_000)]
 
 
-ENDINGS = {"none": "", "gzip": ".gz", "bz2": ".bz2", "xz": ".xz", "zstd": ".zst", "snappy": ".sz"}
+ENDINGS = {"none": "", "gzip": ".gz", "bz2": ".bz2", "xz": ".xz", "zstd": ".zst", "lz4": ".lz4", "snappy": ".sz"}
 
 
 def silent_cuts(form, kind):
@@ -292,6 +296,22 @@ def fetched_at_90_percent(form, pack):
     return stream.fetched / len(content)
 
 
+def most_held(form, kind, rows):
+    """How many bytes reading an object took at the most, Arrow's among them, besides the object itself."""
+    stream = SeekableBytes(PACKERS[kind](form.write_many(rows)))
+    made = transformer(form)
+    arrow = 0
+    tracemalloc.start()
+    try:
+        opened = stream if made.handles_compression else open_decompressed(stream, "x")
+        for _ in made.batches(opened, Position()):
+            arrow = max(arrow, pa.total_allocated_bytes())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return peak + arrow
+
+
 def line_of(form, kind):
     """A line of the table: it is what it says because it has just been tried."""
     cuts = list(silent_cuts(form, kind))
@@ -299,14 +319,16 @@ def line_of(form, kind):
     if cuts:
         seen = "seen, but not between records" if all(cuts) else "seen, but not in or between lines"
     fetched = "the tail" if fetched_at_90_percent(form, PACKERS[kind]) < 0.15 else "what comes before, too"
-    return f"| `{form.name}` | {kind} | every value | the rest, exactly | {fetched} | {seen} |"
+    grows = most_held(form, kind, MANY * 4) > most_held(form, kind, MANY) + 2_000_000
+    memory = "grows with the object" if grows else "bounded"
+    return f"| `{form.name}` | {kind} | every value | the rest, exactly | {fetched} | {seen} | {memory} |"
 
 
 def test_the_page_says_what_holds():
     """The table in docs/formats.md is made of what has just been tried, for each format and compression."""
     lines = [
-        "| format | compression | read whole | read on from any record | fetched for it | cut at any byte |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| format | compression | read whole | read on from any record | fetched for it | cut at any byte | memory |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
         *(line_of(form, kind) for form in FORMATS.values() for kind in PACKERS if form.compressed or kind == "none"),
     ]
     page = PAGE.read_text()

@@ -8,8 +8,14 @@ from hypothesis import strategies as st
 from headrace.converters.json_rows import rows_writer
 from headrace.converters.json_schema import SchemaWriter, float32
 from headrace.framework.schema import DATE, TIMESTAMP, Field, Schema, decimal_schema, logical_schema
+from headrace.framework.table import Table
 
-TEXT = st.text(max_size=6) | st.text(alphabet='a\\"\x0b\x7f\uffff\U0001f600', max_size=4)
+TEXT = (
+    st.text(max_size=6)
+    | st.text(alphabet='a\\"\x0b\x7f\uffff\U0001f600', max_size=4)
+    | st.text(alphabet='a\\",', max_size=5)
+    | st.sampled_from(["null", '","', ",null,", "%b"])
+)
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 SMALL_FLOATS = st.floats(allow_nan=False, allow_infinity=False, width=32)
 LONGS = st.integers(-(2**63), 2**63 - 1)
@@ -38,7 +44,7 @@ def _told(schema):
 
 
 def struct_of(pairs):
-    names = [f"f{number}\u00e9" for number in range(len(pairs))]
+    names = [f"f{number}%b\u00e9" for number in range(len(pairs))]
     schema = Schema("struct", fields=tuple(Field(name, one) for name, (one, _) in zip(names, pairs, strict=True)))
     return schema, st.fixed_dictionaries(dict(zip(names, (values for _, values in pairs), strict=True)))
 
@@ -63,9 +69,12 @@ PAIRS = st.recursive(
 )
 
 
-@given(st.lists(PAIRS, min_size=1, max_size=4).map(struct_of), st.booleans(), st.data())
+ROWS = st.lists(PAIRS, min_size=1, max_size=4).map(struct_of) | PAIRS.map(map_of)
+
+
+@given(ROWS, st.booleans(), st.data())
 def test_columns_say_what_values_say(pair, numeric, data):
-    """Whatever the schema and the values: many structs at once have the bytes that each by itself has."""
+    """Whatever the schema and the values: many structs or maps at once have the bytes that each by itself has."""
     schema, values = pair
     rows = data.draw(st.lists(values, min_size=1, max_size=4))
     writer = SchemaWriter(numeric_decimals=numeric)
@@ -74,6 +83,9 @@ def test_columns_say_what_values_say(pair, numeric, data):
     slow = [writer.value(schema, row).encode() for row in rows]
     assert quick == slow
     assert [type(json.loads(text)) for text in slow] == [dict] * len(rows)
+    if names := tuple(field.name for field in schema.fields):
+        table = Table(names, [[row[name] for row in rows] for name in names], len(rows))
+        assert rows_writer(schema, writer).texts(table) == slow
 
 
 @given(st.lists(st.sampled_from(LEAVES), min_size=1, max_size=3).map(struct_of), st.data())

@@ -16,10 +16,11 @@ from headrace.testing.engines import Engine
 from headrace.testing.s3_harness import S3Harness
 from headrace.testing.trial import Trial, fresh_name
 
-pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
+pytestmark = [pytest.mark.xdist_group("recovery"), pytest.mark.slow]
 
 NAMES = [f"{letter}{number}" for letter in "amz" for number in range(4)]
 PAGE = 3
+SPLITS = st.sampled_from(["0", "0", "20", "50000"])
 
 
 @attrs.define
@@ -50,6 +51,7 @@ class Bucket(RuleBasedStateMachine):
         self.current: dict[str, Version] = {}
         self.versions: list[Version] = []
         self.numbers = itertools.count()
+        self.is_ever_split = False
 
     @rule(name=st.sampled_from(NAMES), lines=st.integers(0, 4), wide=st.booleans())
     def put(self, name, lines, wide):
@@ -70,33 +72,35 @@ class Bucket(RuleBasedStateMachine):
         self.harness.client.delete_object(Bucket=self.harness.bucket, Key=name)
         self.current.pop(name).there = False
 
-    @rule(tasks=st.integers(1, 3), rollup=st.sampled_from([0, 1, 4]))
-    def run(self, tasks, rollup):
+    @rule(tasks=st.integers(1, 3), rollup=st.sampled_from([0, 1, 4]), split=SPLITS)
+    def run(self, tasks, rollup, split):
         """A run completes: everything that is there has been read."""
-        self.trial.run(**self.props(tasks, rollup))
+        self.trial.run(**self.props(tasks, rollup, split))
         self.check(complete=True)
 
-    @rule(tasks=st.integers(1, 3), rollup=st.sampled_from([0, 1, 4]), step=st.integers(1, 9))
-    def die_in_a_task(self, tasks, rollup, step):
+    @rule(tasks=st.integers(1, 3), rollup=st.sampled_from([0, 1, 4]), split=SPLITS, step=st.integers(1, 9))
+    def die_in_a_task(self, tasks, rollup, split, step):
         """A task dies, and what it has open stays open."""
         death = DyingKafkaSink.to_die_before(step)
-        summary = self.trial.attempt(**self.props(tasks, rollup), sink="dying")
+        summary = self.trial.attempt(**self.props(tasks, rollup, split), sink="dying")
         assert death.has_come == (summary.state == "FAILED"), summary.error
         self.check(complete=not death.has_come)
 
-    @rule(tasks=st.integers(1, 3), step=st.integers(1, 4))
-    def die_in_the_driver(self, tasks, step):
-        """The driver dies before one of its own commits, of a roll-up most of all."""
+    @rule(tasks=st.integers(1, 3), split=SPLITS, step=st.integers(1, 8))
+    def die_in_the_driver(self, tasks, split, step):
+        """The driver dies before one of its own commits: of a roll-up, of a cut, of what was joined."""
         death = Death(step)
 
         engine = partial(on_threads_with, death)
-        summary = Run(props=self.trial.props(**self.props(tasks, 1)), bounded=True, engine=engine).go()
+        summary = Run(props=self.trial.props(**self.props(tasks, 1, split)), bounded=True, engine=engine).go()
         assert summary.state == "COMPLETED" or death.has_come, summary.error
         self.check(complete=False)
 
-    def props(self, tasks, rollup):
+    def props(self, tasks, rollup, split):
         """The configuration of one run."""
+        self.is_ever_split |= split != "0"
         return {
+            "split__size__bytes": split,
             "tasks__max": str(tasks),
             "offsets__rollup__min__entries": str(rollup),
             "aws__s3__fetch__page__size": str(PAGE),
@@ -109,13 +113,13 @@ class Bucket(RuleBasedStateMachine):
         seen = self.trial.values()
         assert len(seen) == len(set(seen)), "doubled"
         for version in self.versions:
-            assert is_prefix_once(seen, version.lines)
+            assert self.is_ever_split or is_prefix_once(seen, version.lines)
             if complete and version.there:
                 assert set(version.lines) <= set(seen), "lost"
 
     def teardown(self):
         """The last word: a run completes, and everything that is there has been read once."""
-        self.run(tasks=2, rollup=0)
+        self.run(tasks=2, rollup=0, split="0")
 
 
 @contextmanager
@@ -133,7 +137,7 @@ def on_threads_with(death, config):
 def test_nothing_is_lost_and_nothing_doubled_whatever_happens(
     s3_endpoint, kafka_bootstrap_servers, tmp_path, monkeypatch
 ):
-    """Objects in any order, overwritten and deleted; runs that die at any step, rescaled, with and without roll-ups."""
+    """Objects overwritten and deleted; runs that die at any step, rescaled, rolled up or not, in parts or whole."""
     install_dying_sink(tmp_path, monkeypatch)
     with S3Harness(s3_endpoint) as harness:
         machine = type("Machine", (Bucket,), {"harness": harness, "kafka": kafka_bootstrap_servers})

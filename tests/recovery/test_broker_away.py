@@ -22,7 +22,7 @@ from headrace.testing.faulty_s3 import Meanwhile, Pass
 from headrace.testing.scripted import Block, scripted_task
 from headrace.testing.trial import Trial, fresh_name
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("recovery")
 
 TOPIC = "scripted"
 PARTITIONS = 2

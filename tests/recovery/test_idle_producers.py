@@ -12,7 +12,7 @@ from headrace.testing import EmbeddedKafka, S3Harness
 from headrace.testing.engines import Engine
 from headrace.testing.trial import Trial, fresh_name
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("recovery")
 
 WITHIN_S = 60.0
 FORGETFUL = {

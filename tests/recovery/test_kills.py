@@ -12,7 +12,7 @@ import time
 import psutil
 import pytest
 
-pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.xdist_group("kills"), pytest.mark.slow, pytest.mark.timeout(900)]
 
 SPARK = ("--engine", "spark", "--master", "local[2]")
 LOCAL = ("--engine", "local")

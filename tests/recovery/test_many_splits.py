@@ -22,7 +22,7 @@ from headrace.testing import create_topic, read_topic
 from headrace.testing.engines import Engine
 from headrace.testing.trial import fresh_name
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("recovery")
 
 MANY = 2000
 

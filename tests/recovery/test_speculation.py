@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 
 from headrace.framework.run import run
 
-pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
+pytestmark = [pytest.mark.xdist_group("recovery"), pytest.mark.slow]
 
 EAGER = {
     "spark.speculation": "true",

@@ -7,7 +7,7 @@ import pytest
 from headrace.testing.engines import Engine
 from headrace.testing.topics import await_records
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("recovery")
 
 LOCAL = ("--engine", "local")
 SPARK = ("--engine", "spark", "--master", "local[2]")

@@ -25,7 +25,7 @@ def test_help_lists_the_commands():
     listed = {
         line.split()[0]: line.split()[1:] for line in answer.stdout.partition("Commands:")[2].splitlines() if line
     }
-    assert listed.keys() == {"demo", "kafka", "offsets", "plan", "plugins", "run", "validate"}
+    assert listed.keys() == {"demo", "dlq", "kafka", "offsets", "plan", "plugins", "run", "validate"}
     assert listed["demo"][:3] == ["The", "main", "job"]
 
 

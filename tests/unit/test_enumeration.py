@@ -239,6 +239,43 @@ def test_a_plan_that_came_to_nothing_is_work_again():
     assert host.has_work(0)
 
 
+@attrs.frozen
+class Stream(Piece):
+    """A piece that never ends."""
+
+    @property
+    def is_endless(self):
+        return True
+
+
+def test_who_is_never_idle_is_told_of_what_is_new():
+    """A reader of a stream has news once there is another stream for it, or a word; one of pieces gets them in time."""
+    of_pieces, of_streams = worked_off(lambda: [Piece("a")]), worked_off(lambda: [Stream("a")])
+    for host in (of_pieces, of_streams):
+        host.plan(0)
+    before = of_streams.has_news(0)
+    for host in (of_pieces, of_streams):
+        host.assign_split(Stream("b"), 0)
+    after = of_streams.has_news(0)
+    of_streams.plan(0)
+    planned = of_streams.has_news(0)
+    of_streams.send_source_event(0, {"word": 1})
+
+    assert (before, after, planned, of_streams.has_news(0)) == (False, True, False, True)
+    assert not of_pieces.has_news(0)
+
+
+def test_no_stream_waits_for_others_that_never_end(monkeypatch):
+    """However many streams a reader has, each plan has all of them; of pieces that end it has so many at once."""
+    monkeypatch.setattr(enumeration, "PLANNED_AT_ONCE", 2)
+    streams = worked_off(lambda: [Stream(name) for name in "abc"])
+    pieces = worked_off(lambda: [Piece(name) for name in "abc"])
+
+    assert [split.name for split in streams.plan(0)] == ["a", "b", "c"]
+    assert [split.name for split in pieces.plan(0)] == ["a", "b"]
+    assert not streams.has_news(0)
+
+
 class Balanced(SplitEnumerator):
     """Gives pieces by size; what comes back goes where the framework says."""
 

@@ -129,9 +129,8 @@ def test_version_1_of_a_split_is_read_for_ever():
     split = FileSplit(found, end=5, family=("/logs/app.log.1",))
     serializer = FileSplitSerializer()
     assert serializer.deserialize(1, written) == split
-    assert serializer.serialize(split) == written
     with pytest.raises(ValueError, match="newer"):
-        serializer.deserialize(2, written)
+        serializer.deserialize(serializer.version + 1, written)
     assert split.source_partitions == [{"filename": "/logs/app.log"}, {"filename": "/logs/app.log.1"}]
 
 

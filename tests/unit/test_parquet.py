@@ -243,10 +243,12 @@ def test_a_row_has_a_largest_size():
 
 
 def test_unpacking_has_a_limit():
-    """A row group that says that it unpacks to more than max.decompression.ratio times its size is an error."""
-    data = written(pa.table({"s": [bytes(30_000_000)] * 3}), "zstd", use_dictionary=False)
+    """What is read of a row group may not say that it unpacks to more than max.decompression.ratio times its size."""
+    data = written(pa.table({"s": [bytes(30_000_000)] * 3, "n": [1, 2, 3]}), "zstd", use_dictionary=False)
 
     assert "max.decompression.ratio" in read(data)[1].message
+    assert "max.decompression.ratio" in read(data, parquet_columns="s")[1].message
+    assert len(read(data, parquet_columns="n")[0]) == 3
     assert len(read(data, max_decompression_ratio="0")[0]) == 3
 
 

@@ -32,19 +32,43 @@ def batch(*values):
     return RecordBatch(source_partition={"o": 1}, source_offset={"position": len(values)}, topic="t", values=values)
 
 
+def transaction_with(rule, writer, kafka, changed=lambda: None):
+    return TaskTransaction(
+        Pipeline(BytesConverter(), BytesConverter(), writer),
+        OffsetManager(kafka.offsets),
+        rule,
+        TaskMetrics(),
+        changed,
+        lambda: None,
+        lambda: False,
+    )
+
+
+def test_what_a_source_has_last_is_not_kept_waiting_for_more():
+    """Where the source has nothing right now, the transaction is due soon after its first record; the clock is told."""
+    kafka, told = MemoryKafka(), []
+    rule = BoundaryRule(interval_s=3600, dry_s=60)
+    transaction = transaction_with(rule, MemoryWriter(kafka), kafka, lambda: told.append(transaction.due_in_s()))
+
+    transaction.add(batch(b"last"))
+    transaction.nothing_right_now()
+    transaction.nothing_right_now()
+
+    begun, dry = told
+    assert begun > 60 >= dry > 0
+    assert kafka.values() == []
+
+
+def test_the_interval_is_the_longest_wait_also_of_a_source_with_nothing():
+    """An interval that is shorter than the wait of a source that has nothing right now holds for that one, too."""
+    assert BoundaryRule(interval_s=0.01, dry_s=60).longest_s(dry=True) == 0.01
+
+
 def test_the_clock_commits_nothing_of_which_a_part_was_sent():
     """A transaction in which the sink has failed is not ended by its age, before or after the failure is dealt with."""
     kafka = MemoryKafka()
     writer = HalfWriter(kafka)
-    transaction = TaskTransaction(
-        Pipeline(BytesConverter(), BytesConverter(), writer),
-        OffsetManager(kafka.offsets),
-        BoundaryRule(interval_s=INTERVAL_S),
-        TaskMetrics(),
-        lambda: None,
-        lambda: None,
-        lambda: False,
-    )
+    transaction = transaction_with(BoundaryRule(interval_s=INTERVAL_S), writer, kafka)
     transaction.add(batch(b"whole"))
     with pytest.raises(SinkError):
         transaction.add(batch(b"half", b"lost"))

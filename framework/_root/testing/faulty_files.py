@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-__all__ = ["BROKEN", "HOLD", "PASS", "PROTOCOL", "REFUSED", "FaultScript"]
+__all__ = ["BROKEN", "HOLD", "PASS", "PROTOCOL", "REFUSED", "STUCK", "FaultScript"]
 
 PROTOCOL = "headrace-faulty"
 
@@ -23,11 +23,12 @@ PASS = "pass"  # noqa: S105 - what an opening does
 REFUSED = "refused"
 BROKEN = "broken"
 HOLD = "hold"
+STUCK = "stuck"
 
 SCRIPT = ".faults"
 HELD_S = 120.0
 LOOK_EVERY_S = 0.01
-BROKEN_AFTER = 700
+FAILING_AFTER = 700
 
 
 @attrs.frozen
@@ -35,7 +36,7 @@ class FaultScript:
     """What the next openings of the files in a folder do, in the order in which they come.
 
     `PASS` opens the file; `REFUSED` fails at once, `BROKEN` after some bytes, both in a way that another attempt
-    mends; `HOLD` waits for as long as there is a script.
+    mends; `HOLD` waits for as long as there is a script, before the file is open, and `STUCK` after some bytes of it.
     """
 
     folder: Path
@@ -68,11 +69,12 @@ class FaultScript:
             if fault == REFUSED:
                 raise OSError(errno.EIO, "the file system was told to refuse")
             if fault == HOLD:
-                self._hold()
+                self.hold()
             return fault
         return PASS
 
-    def _hold(self) -> None:
+    def hold(self) -> None:
+        """Wait for the end of the script."""
         deadline = time.monotonic() + HELD_S
         while self._place.exists() and time.monotonic() < deadline:
             time.sleep(LOOK_EVERY_S)
@@ -98,9 +100,11 @@ def _file_system() -> type[Any]:
             return f"{PROTOCOL}://{self._strip_protocol(name)}"
 
         def _open(self, path: str, mode: str = "rb", **options: Any) -> Any:
-            fault = FaultScript(Path(path).parent).act()
+            script = FaultScript(Path(path).parent)
+            fault = script.act()
             opened = super()._open(path, mode, **options)
-            return _BreakingFile(opened) if fault == BROKEN else opened
+            ends: dict[str, Callable[[], None]] = {BROKEN: _break, STUCK: script.hold}
+            return _FailingFile(opened, ends[fault]) if fault in ends else opened
 
     return FaultyFileSystem
 
@@ -111,18 +115,24 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__} has no attribute {name}")
 
 
+def _break() -> None:
+    raise OSError(errno.EIO, "the file system was told to break")
+
+
 @attrs.define
-class _BreakingFile:
-    """A file whose reading breaks."""
+class _FailingFile:
+    """A file whose reading comes to some end of its own."""
 
     _opened: Any
-    _left: int = BROKEN_AFTER
+    _end: "Callable[[], None]"
+    _left: int = FAILING_AFTER
 
     def read(self, size: int) -> bytes:
         data: bytes = self._opened.read(min(size, self._left))
-        if not data or not self._left:
-            raise OSError(errno.EIO, "the file system was told to break")
-        self._left -= len(data)
+        if not data:
+            self._end()
+            data = self._opened.read(size)
+        self._left = max(0, self._left - len(data))
         return data
 
     def seek(self, position: int) -> None:

@@ -1,6 +1,8 @@
 """Apache Kafka's own broker, embedded: one node, KRaft, loopback only."""
 
+import contextlib
 import fcntl
+import glob
 import os
 import re
 import secrets
@@ -31,6 +33,9 @@ ROOM_NEEDED = 256 * 1024 * 1024
 READY_WITHIN_S = 60.0
 ANSWER_WITHIN_S = 5.0
 ATTEMPTS = 5
+REMOVED_SOON = ".deleted"
+DISK_BLOCK = 512
+"""What `stat` counts in, whatever the file system."""
 
 LOGGING = """\
 rootLogger.level = warn
@@ -104,6 +109,15 @@ class EmbeddedKafka:
         if self._process is not None:
             self._process.stop()
             self._process = None
+
+    def bytes_on_disk(self, topic: str) -> int:
+        """What the topic takes on the disk now, with indexes and all, but without files that only wait for removal."""
+        found = 0
+        for file in (self.process.log.parent / "logs").glob(f"{glob.escape(topic)}-[0-9]*/*"):
+            # The broker's cleaner may take a file away at any time.
+            with contextlib.suppress(FileNotFoundError):
+                found += 0 if file.suffix == REMOVED_SOON else file.stat().st_blocks * DISK_BLOCK
+        return found
 
     def refuse_dead(self) -> None:
         """Raise what ended the broker, or keeps it from running, if something does: for those who wait meanwhile."""

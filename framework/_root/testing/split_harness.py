@@ -48,6 +48,7 @@ class SplitHarness:
         """Read what there is, and end."""
         with self._running(changes, bounded=True) as run:
             run.until(lambda: run.is_over)
+            run.write_down()
 
     @contextmanager
     def running(self, **changes: str) -> "Iterator[SplitRun]":
@@ -137,7 +138,12 @@ class SplitRun:
         self.host.wake.wait(0.05)
         self.host.wake.clear()
         self.host.work_off()
+        self.write_down()
         return [self._run(task_id, batch_s) for task_id in range(self.config.tasks_max) if self._has_work(task_id)]
+
+    def write_down(self) -> None:
+        """Store what the enumerator has to say of the progress, as a driver does between micro-batches."""
+        self.harness.kafka.offsets.committed(self.host.offsets_to_write())
 
     def _has_work(self, task_id: int) -> bool:
         return bool(self.host.assigned.get(task_id))

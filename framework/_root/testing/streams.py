@@ -74,7 +74,8 @@ class SeekableBytes:
         """What comes next, no more than what was wanted, if that was said."""
         if self._end is not None and self._at >= self._end:
             self._end = None
-        part = self.data[self._at : self._end][: min(size, self.largest)]
+        end = self._at + min(size, self.largest)
+        part = self.data[self._at : end if self._end is None else min(end, self._end)]
         self._at += len(part)
         self.fetched += len(part)
         return part

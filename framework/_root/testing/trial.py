@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from headrace.framework.dead_letter import DeadLetter, known_headers
 from headrace.framework.driver.summary import RunSummary
 from headrace.offsets.codec import decode_key, key_prefix
 from headrace.offsets.key import OffsetManagerKey
@@ -47,6 +48,21 @@ class Trial:
     def topic(self) -> str:
         """The topic of the records."""
         return f"{self.name}-records"
+
+    @property
+    def dead_topic(self) -> str:
+        """The topic of the dead letters, where there are any."""
+        return f"{self.name}-dead"
+
+    @property
+    def tolerant(self) -> Mapping[str, str]:
+        """The configuration with which bad records are passed over, as `run` takes it."""
+        return {"errors__tolerance": "all", "errors__deadletterqueue__topic__name": self.dead_topic}
+
+    def dead_letters(self) -> list[DeadLetter]:
+        """What readers of committed records see on the topic of the dead letters."""
+        found = [known_headers(message.headers()) for message in read_topic(self.bootstrap_servers, self.dead_topic)]
+        return [letter for headers in found if (letter := DeadLetter.from_headers(headers)) is not None]
 
     def props(self, **changes: str) -> dict[str, str]:
         """The configuration, with `changes`, in whose keys two underscores stand for each dot."""

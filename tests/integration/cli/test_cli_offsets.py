@@ -9,7 +9,7 @@ from headrace.offsets.kafka.claim import Claim
 from headrace.offsets.kafka.records import generation_key
 from headrace.offsets.kafka.topic import ensure_offsets_topic
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("commands")
 
 
 def put_raw(connector, records):

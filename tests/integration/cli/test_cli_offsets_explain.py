@@ -9,7 +9,7 @@ from headrace.framework.source_offsets import State
 from headrace.offsets.kafka.claim import Claim
 from headrace.offsets.kafka.topic import ensure_offsets_topic
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("commands")
 
 LINES = b'{"n":1}\n{"n":2}\n{"n":3}\n'
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("commands")
 
 LOCAL = ("--engine", "local", "--available-now")
 LINE = b'{"a":1}\n'

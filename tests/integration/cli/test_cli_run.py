@@ -11,7 +11,7 @@ import pytest
 
 from headrace.testing.faulty_s3 import Answer, FaultyS3, listings, object_gets
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("commands")
 
 DOCUMENT = {
     "connector": str,

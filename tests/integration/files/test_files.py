@@ -1,10 +1,14 @@
 """Files that are there as a whole: which are read, when they are done, and what becomes of them."""
 
+import contextlib
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +35,27 @@ def harness_of(paths, **props):
             **{key.replace("__", "."): value for key, value in props.items()},
         }
     )
+
+
+@pytest.fixture
+def unprivileged():
+    """A folder that everybody may see."""
+    made = Path(tempfile.mkdtemp(prefix="headrace-test-"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+@contextlib.contextmanager
+def as_nobody():
+    """For as long as the block lasts, permissions hold for root as well: this process is somebody without rights."""
+    mine = os.geteuid()
+    if mine == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(mine)
 
 
 def put(path, *lines):
@@ -301,6 +326,18 @@ class TestFaults:
         put(folder / "a", "one")
         os.mkfifo(folder / "pipe")
         harness = harness_of(folder)
+        harness.run()
+        assert harness.values() == [b"one"]
+
+    @pytest.mark.parametrize(("what", "stage"), [("in", "discover"), ("in/a", "read")])
+    def test_what_may_not_be_read_ends_the_run(self, unprivileged, what, stage):
+        """A folder or a file without permission ends a run with its stage and its name, and nothing is skipped."""
+        put(unprivileged / "in" / "a", "one")
+        (unprivileged / what).chmod(0)
+        harness = harness_of(unprivileged / "in")
+        with as_nobody(), pytest.raises(SourceError, match=rf"{stage}, .*{what}.*may not read it: allow that user"):
+            harness.run()
+        (unprivileged / what).chmod(0o755)
         harness.run()
         assert harness.values() == [b"one"]
 

@@ -1,9 +1,12 @@
 """Streams by a consumer group: acknowledged after the commit, never before, and taken over from who died."""
 
+import attrs
 import pytest
 
+from headrace.framework.compat import override
 from headrace.framework.errors import DataError, SinkError
 from headrace.testing.engines import Engine
+from headrace.testing.faulty_redis import FaultyRedis
 from headrace.testing.memory import MemoryWriter
 from headrace.testing.redis_harness import RedisHarness
 from headrace.testing.trial import Trial, fresh_name
@@ -171,3 +174,53 @@ def test_a_run_says_what_it_delivers(redis_port, kafka_bootstrap_servers):
     assert sorted(trial.values()) == sorted(trial.everything())
     assert (summary.delivery, again.records, left) == ("at_least_once", 0, [0, 0])
     assert any("at least once" in warning for warning in summary.warnings)
+
+
+@attrs.define
+class AckWatch(FaultyRedis):
+    """Notes, before an acknowledgement reaches the server, what will be acknowledged then and what is committed."""
+
+    trial: Trial | None = None
+    seen: list = attrs.field(factory=list)
+
+    @override
+    def fault_for(self, request):
+        if b"XACK" in request:
+            # An array of strings: the command, the stream, the group, and the entries.
+            entries = int(request[1 : request.index(b"\r\n")]) - 3
+            self.seen.append((self.acknowledged() + entries, len(self.trial.values())))
+        return super().fault_for(request)
+
+    def acknowledged(self):
+        (group,) = self.trial.harness.client.xinfo_groups(f"{self.trial.name}:one")
+        return group["entries-read"] - group["pending"]
+
+
+@pytest.fixture(params=["local", "spark"])
+def engine(request):
+    if request.param == "local":
+        return Engine("local")
+    return Engine("spark", spark=request.getfixturevalue("spark_on_threads"))
+
+
+@pytest.mark.xdist_group("kafka")
+def test_xinfo_shows_no_entry_acknowledged_before_its_commit(redis_port, kafka_bootstrap_servers, engine):
+    """At every acknowledgement of a run on a real broker all that XINFO then shows as done is on the topic."""
+    harness = RedisHarness(redis_port)
+    watch = harness.faulty = AckWatch(redis_port)
+    with harness:
+        trial = watch.trial = Trial(
+            harness=harness, engine=engine, bootstrap_servers=kafka_bootstrap_servers, name=fresh_name("acknowledged")
+        )
+        trial.add("one", 100)
+        trial.run(
+            redis__mode="group",
+            redis__group=GROUP,
+            redis__read__count="5",
+            transaction__boundary__max__records="20",
+        )
+        done = watch.acknowledged()
+        harness.close()
+    assert (done, trial.values()) == (100, trial.everything())
+    assert len(watch.seen) > 1
+    assert [moment for moment in watch.seen if moment[0] > moment[1]] == []

@@ -9,14 +9,25 @@ from headrace.testing.trial import Trial, fresh_name, records_of
 pytestmark = pytest.mark.xdist_group("kafka")
 
 
+# Longer than the test: a micro-batch that ends by its clock comes too late.
+NEVER_MS = "600000"
+
+
+@pytest.fixture(params=["local", "spark"])
+def engine(request):
+    if request.param == "local":
+        return Engine("local")
+    return Engine("spark", spark=request.getfixturevalue("spark_on_threads"))
+
+
 @pytest.fixture
-def trial(redis_port, kafka_bootstrap_servers, request):
+def trial(redis_port, kafka_bootstrap_servers, engine):
     with RedisHarness(redis_port) as harness:
         yield Trial(
             harness=harness,
-            engine=Engine("local"),
+            engine=engine,
             bootstrap_servers=kafka_bootstrap_servers,
-            name=fresh_name(request.function.__name__.removeprefix("test_")),
+            name=fresh_name(f"redis-on-kafka-{engine.name}"),
         )
         harness.close()
 
@@ -37,10 +48,19 @@ def test_a_restart_of_an_idle_source_skips_nothing(trial, eventually):
     assert trial.values() == [*records_of("new", 5), *records_of("later", 5)]
 
 
-def test_streams_that_come_while_others_are_read(trial):
-    """New streams are read within the micro-batch after they were found, also where every task has others in hand."""
+def test_a_run_that_ends_has_timed_batches_too(trial):
+    """What a bounded run has read of a stream is committed when a micro-batch is over, and the next one goes on."""
+    trial.add("one", 20_000)
+    summary = trial.run(batch__max__ms="400", redis__read__count="5", transaction__boundary__interval__ms="29000")
+    assert trial.values() == trial.everything()
+    assert summary.transactions > 1
+
+
+@pytest.mark.parametrize("tasks", ["1", "2"])
+def test_streams_that_come_while_others_are_read(trial, tasks):
+    """New streams are read at once, also where every task has streams in hand that never end."""
     trial.add("one", 10)
-    with trial.running(batch__max__ms="500", discovery__interval__ms="100") as running:
+    with trial.running(batch__max__ms=NEVER_MS, discovery__interval__ms="100", tasks__max=tasks) as running:
         trial.await_values(10)
         for number in range(3):
             trial.add(f"late-{number}", 10)

@@ -55,6 +55,20 @@ class TestNames:
         with pytest.raises(SourceError, match=rf"discover, test, {stream}: the key is a list and no stream"):
             harness.run()
 
+    def test_a_key_that_becomes_something_else_is_named(self, harness, stream, add, client):
+        """A stream that gives way to another type while it is read ends the run with its name and what to check."""
+        add(stream, 1)
+        with harness.running() as run:
+            run.until(lambda: harness.values() == [b"1"])
+            with client.pipeline(transaction=True) as pipeline:
+                pipeline.delete(stream)
+                pipeline.set(stream, "text")
+                pipeline.execute()
+            with pytest.raises(
+                SourceError, match=rf"{stream}.*: .*(is no stream|no stream|is a string).*redis\.streams"
+            ):
+                run.until(lambda: run.is_over)
+
     def test_nothing_there_is_a_run_without_records(self, harness):
         """A stream that does not exist yet is no fault: a bounded run ends."""
         harness.run()

@@ -1,24 +1,37 @@
 """Progress that stays small: finished objects rolled up, and everything still told apart."""
 
 import time
+from collections import Counter
 from contextlib import nullcontext
 
 import pytest
+from confluent_kafka import Producer
 
 from headrace.framework.config import SourceCommonConfig
+from headrace.framework.driver.enumeration import EnumeratorHost
+from headrace.framework.driver.rollup import RollUp
 from headrace.framework.local import LocalEngine
 from headrace.framework.run import Run
 from headrace.framework.worker.execute import execute
 from headrace.framework.worker.kept import KEPT
 from headrace.framework.worker.signals import TaskSignals
-from headrace.offsets.kafka.reading import read_view
+from headrace.offsets.hashing import partition_for
+from headrace.offsets.kafka.claim import Claim
+from headrace.offsets.kafka.log import OffsetsLog
+from headrace.offsets.kafka.reading import count_partitions, read_view
+from headrace.offsets.kafka.records import EnumeratorState, enumerator_key
 from headrace.offsets.kafka.reset import reset
 from headrace.offsets.kafka.settings import KafkaSettings
+from headrace.offsets.kafka.view import KafkaOffsetView
+from headrace.sources.s3 import S3Source, enumerator, sweep
+from headrace.sources.s3.objects import S3Object, version_name
+from headrace.sources.s3.splits import S3Split
 from headrace.testing.engines import Engine
+from headrace.testing.faulty_s3 import Answer, Pass, listings
 from headrace.testing.s3_harness import S3Harness
 from headrace.testing.trial import Trial, fresh_name, records_of
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("objects")
 
 SMALL = {"offsets__rollup__min__entries": "10", "aws__s3__fetch__page__size": "4", "tasks__max": "2"}
 
@@ -30,8 +43,19 @@ def trial(request, s3_endpoint, kafka_bootstrap_servers):
         yield Trial(harness=harness, engine=Engine("local"), bootstrap_servers=kafka_bootstrap_servers, name=name)
 
 
+def settings_of(trial):
+    return KafkaSettings.of(SourceCommonConfig.from_props(trial.props()))
+
+
 def view_of(trial):
-    return read_view(KafkaSettings.of(SourceCommonConfig.from_props(trial.props())))
+    return read_view(settings_of(trial))
+
+
+def remembered(trial):
+    """What the enumerator has left on the topic."""
+    view = view_of(trial)
+    state = None if view is None else EnumeratorState.decode(view.beside.get(enumerator_key(trial.name)))
+    return {} if state is None else state.state
 
 
 def feed(trial, numbers, records=2):
@@ -152,6 +176,134 @@ def test_a_restart_reads_what_is_new_before_it_lists_what_is_old(trial):
     first, *rest = trial.harness.faulty.lists[seen:]
     assert first.query["start-after"] == "in-019"
     assert len(rest) >= 5
+
+
+def test_a_walk_that_was_cut_short_is_remembered_too(trial, monkeypatch):
+    """A run that ends in the middle of its first listing leaves behind how far it was: the next one begins there."""
+    monkeypatch.setattr(sweep, "AT_A_TIME", 4)
+    monkeypatch.setattr(enumerator, "ENOUGH", 1)
+    feed(trial, range(20))
+    trial.harness.faulty.script(*[Pass(on=listings)] * 2, *[Answer(503, "SlowDown", on=listings)] * 500)
+    with trial.running(**SMALL):
+        deadline = time.monotonic() + 60
+        while (watermark := remembered(trial).get("watermark")) is None:
+            assert time.monotonic() < deadline, "nothing is remembered"
+            time.sleep(0.05)
+    trial.harness.faulty.forget()
+    seen = len(trial.harness.faulty.lists)
+    trial.run(**SMALL)
+    assert trial.harness.faulty.lists[seen].query["start-after"] == watermark < "in-019"
+    assert sorted(trial.values()) == sorted(trial.everything())
+
+
+def test_a_start_reads_before_it_rolls_up(trial):
+    """What an earlier run has left to be rolled up does not keep the first record of the next one waiting."""
+    feed(trial, range(12))
+    trial.run(**SMALL | {"offsets__rollup__min__entries": "0"})
+    trial.add("in-012", 2)
+    single = []
+
+    def drive(coordinator):
+        class Counting(LocalEngine):
+            def _run_batch(self, batch):
+                single.append(len(coordinator.claim.view.entries))
+                super()._run_batch(batch)
+
+        Counting(coordinator).run()
+
+    summary = Run(props=trial.props(**SMALL), bounded=True, engine=lambda _: nullcontext(drive)).go()
+    assert (summary.state, summary.records, single[0]) == ("COMPLETED", 2, 12)
+    assert len(view_of(trial).rollup) >= 12
+
+
+def test_what_a_task_has_in_hand_is_not_rolled_up(trial):
+    """The entry of a finished object that a task holds again, for it was overwritten, stays until it is let go."""
+    feed(trial, range(12))
+    trial.run(**SMALL | {"offsets__rollup__min__entries": "0"})
+    source, settings = S3Source(), settings_of(trial)
+    source.configure(trial.props())
+    claim = Claim.take(settings, partitions=count_partitions(settings), tasks=1)
+    host = EnumeratorHost(trial.name, 1, claim.view, bounded=True)
+    held = S3Object(bucket=trial.harness.bucket, key="in-003", etag="newer", size=1, last_modified=0)
+    host.assign_split(S3Split(held), 0)
+    RollUp(source, claim, min_entries=1).look(host, is_end=True)
+    claim.close()
+    assert trial.offset("in-003")["complete"] is True
+    assert (len(trial.entries()), len(view_of(trial).rollup)) == (1, 11)
+
+
+def test_a_reader_beside_a_roll_up_misses_nothing(trial):
+    """The partitions' ends are not of one instant: what was rolled up between them is found all the same."""
+    feed(trial, range(12))
+    trial.run(**SMALL | {"offsets__rollup__min__entries": "0"})
+    settings = settings_of(trial)
+    known = dict(view_of(trial).items())
+    versions = {key: version_name(offset["etag"], offset["size"]) for key, offset in known.items()}
+    claim = Claim.take(settings, partitions=count_partitions(settings), tasks=1)
+
+    places = Counter(partition_for(raw, len(claim.log.positions)) for raw in claim.view.entries)
+    looked_at_later = places.most_common(1)[0][0]
+    on_the_way = []
+
+    class Between(OffsetsLog):
+        """One partition is read after a roll-up, the others, for once, as they were before it."""
+
+        rolled_up = released = False
+
+        def _high_watermarks(self, wait):
+            before = super()._high_watermarks(wait)
+            if self.rolled_up:
+                self.released = True
+                return before
+            claim.roll_up(versions)
+            self.rolled_up = True
+            return {**before, looked_at_later: super()._high_watermarks(wait)[looked_at_later]}
+
+        def _next(self, wait_s):
+            come = [*on_the_way, *super()._next(wait_s)]
+            held = [] if self.released else [one for one in come if one.partition() != looked_at_later]
+            on_the_way[:] = held
+            return [one for one in come if one not in held]
+
+    view = KafkaOffsetView(trial.name)
+    OffsetsLog(settings, view.take, dict.fromkeys(claim.log.positions, 0)).read_to_high_watermark()
+    reader = Between(settings, view.take, dict(claim.log.positions))
+    reader.read_to_high_watermark()
+    reader.close()
+    claim.close()
+    neither = [key for key, version in versions.items() if not (view.get([key]) or view.rolled_up(key, version))]
+    assert (neither, claim.view.entries) == ([], {})
+
+
+def test_an_entry_that_cannot_be_read_is_named(trial):
+    """What counts as never read, because nobody knows what was stored of it, is read again, and the run says so."""
+    feed(trial, range(2))
+    trial.run()
+    mine = [raw for raw in trial.entries() if b"in-001" in raw]
+    producer = Producer({"bootstrap.servers": trial.bootstrap_servers, "partitioner": "murmur2_random"})
+    for key, value in (
+        (mine[0], b'{"recordCount":{"of":2}}'),
+        (b"session-key", b"{}"),
+        (f'["{trial.name}",7]'.encode(), b"{}"),
+        (mine[0].replace(trial.name.encode(), b"another"), b"not JSON"),
+    ):
+        producer.produce(f"{trial.name}-offsets", key=key, value=value)
+    producer.flush(30)
+    again = trial.run()
+    assert again.records == 2
+    words = "\n".join(again.warnings)
+    assert "in-001" in words
+    assert "counts as never read" in words
+    assert "session-key" in words
+    assert "another" not in words
+
+
+def test_nothing_is_ever_written_into_the_bucket(rolled_up):
+    """Late arrivals are found without marks in the user's bucket: all that is sent there are questions."""
+    rolled_up.add("a-first", 2)
+    asked = len(rolled_up.harness.faulty.requests)
+    rolled_up.run(**SMALL)
+    assert {request.method for request in rolled_up.harness.faulty.requests[asked:]} <= {"GET", "HEAD"}
 
 
 def test_a_late_attempt_passes_over_what_was_rolled_up_since_its_plan(trial):

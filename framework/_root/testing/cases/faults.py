@@ -1,8 +1,10 @@
 """What breaks on the way, and crashes."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headrace.framework.dead_letter import DeadLetter
 from headrace.testing.deviations import on_threads_only, quick
 from headrace.testing.dying_sink import DyingKafkaSink, install_dying_sink
 from headrace.testing.trial import Trial, records_of
@@ -55,6 +57,63 @@ class FaultCases:
             assert "one" in (summary.error or "")
             assert "21" in (summary.error or "")
 
+    @quick
+    def test_bad_records_are_dead_letters(self, trial: Trial) -> None:
+        """With errors.tolerance=all each bad record is one dead letter that says where it lay; all else comes once."""
+        good = {piece: records_of(piece, 20) for piece in ("one", "two")}
+        for piece, records in good.items():
+            trial.pieces[piece] = records
+            trial.harness.add(piece, [*records[:7], trial.harness.bad_record, *records[7:], trial.harness.bad_record])
+
+        summary, again = trial.run(**trial.tolerant), trial.run(**trial.tolerant)
+
+        assert trial.values() == trial.everything()
+        assert (summary.records, summary.dead_lettered, again.records, again.dead_lettered) == (40, 4, 0, 0)
+        assert [trial.records_done(piece) for piece in good] == [22, 22]
+        letters = trial.dead_letters()
+        assert sorted((_piece_of(letter, good, trial), letter.number) for letter in letters) == [
+            ("one", 8),
+            ("one", 22),
+            ("two", 8),
+            ("two", 22),
+        ]
+        assert all("transform" in letter.error for letter in letters)
+
+    @on_threads_only  # a death in another process is a kill, which the recovery tests have
+    def test_a_crash_at_every_step_leaves_one_dead_letter_of_each(
+        self, trial: Trial, tmp_path: Path, monkeypatch: "pytest.MonkeyPatch"
+    ) -> None:
+        """Whichever call to Kafka a task dies before, there is one of each record and one of each dead letter."""
+        install_dying_sink(tmp_path, monkeypatch)
+        good = trial.pieces["one"] = records_of("one", 6)
+        bad = trial.harness.bad_record
+        trial.harness.add("one", [*good[:2], bad, *good[2:], bad])
+        for step in range(1, 100):
+            DyingKafkaSink.to_die_before(step)
+            ended = trial.attempt(
+                sink="dying",
+                transaction__boundary="poll",
+                max__poll__records="3",
+                transaction__timeout__ms="1000",
+                **trial.tolerant,
+            )
+            if ended.state == "COMPLETED":
+                break
+
+        assert trial.values() == trial.everything()
+        assert [letter.number for letter in trial.dead_letters()] == [3, 8]
+
+    def test_at_least_once_has_dead_letters_too(self, trial: Trial) -> None:
+        """Without transactions bad records are dead letters all the same."""
+        good = trial.pieces["one"] = records_of("one", 6)
+        trial.harness.add("one", [trial.harness.bad_record, *good])
+
+        summary = trial.run(exactly__once__support="disabled", **trial.tolerant)
+
+        assert trial.values() == trial.everything()
+        assert summary.dead_lettered == 1
+        assert [letter.number for letter in trial.dead_letters()] == [1]
+
     def test_at_least_once_loses_nothing(self, trial: Trial) -> None:
         """Without transactions everything is delivered, offsets follow, and the summary says what was promised."""
         for number in range(4):
@@ -89,3 +148,8 @@ class FaultCases:
         assert trial.values() == trial.everything()
         assert set(died_before) >= {"init", "write", "flush", "commit"}
         assert [trial.records_done(piece) for piece in trial.pieces] == [6, 6]
+
+
+def _piece_of(letter: DeadLetter, pieces: Iterable[str], trial: Trial) -> str:
+    """Which piece a dead letter is of."""
+    return next(piece for piece in pieces if letter.source_partition == trial.harness.partition(piece))

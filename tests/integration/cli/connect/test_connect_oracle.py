@@ -12,7 +12,7 @@ from headrace.offsets.hashing import partition_for
 from headrace.offsets.kafka.altering import fence_connect
 from headrace.testing import create_topic, read_topic
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("commands")
 
 LINES = b"".join(b'{"n":%d}\n' % number for number in range(1, 5))
 COMPACTED = {"cleanup.policy": "compact"}
@@ -25,8 +25,9 @@ AWKWARD = [
 ]
 
 
-def run(connector):
-    summary = Run(props=connector.props, bounded=True, engine=on_threads).go()
+def run(connector, **changes):
+    props = connector.props | {key.replace("__", "."): value for key, value in changes.items()}
+    summary = Run(props=props, bounded=True, engine=on_threads).go()
     assert summary.error is None
     return summary
 
@@ -74,6 +75,21 @@ class TestToConnect:
             )
             assert [offset["recordCount"] for offset in found] == [4] * len(AWKWARD)
             assert all(not {"byteOffset", "line"} & offset.keys() for offset in found)
+
+    def test_what_was_rolled_up_has_its_entries_again(self, connector, kafka_connect):
+        """Kafka Connect finds an object that has no entry of its own any more, in either order, as read to its end."""
+        for key in AWKWARD:
+            connector.put(key, LINES)
+        run(connector, offsets__rollup__min__entries="1")
+        assert connector.view().entries == {}
+
+        migrate_back(connector.props, apply=True)
+
+        for order in (bucket_first, object_first):
+            found, _ = kafka_connect.read(
+                connector.settings.offsets_topic, connector.name, [order(connector, key) for key in AWKWARD]
+            )
+            assert all(offset["recordCount"] >= 4 for offset in found)
 
     def test_the_way_back_into_connects_own_topic(self, connector, kafka_connect):
         """With `--to-topic` it is Kafka Connect's topic that is written, and ours stays as it is."""

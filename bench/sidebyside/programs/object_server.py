@@ -1,0 +1,109 @@
+"""An S3 server without storage: it makes the objects of a dataset whenever they are asked for.
+
+A bucket of a hundred thousand objects needs no time to fill, and one event loop with kept-alive connections costs far
+less CPU than a general server, so that what reads them is measured and not what serves them. It lists in pages and
+answers GETs of whole objects, to anybody.
+
+    object_server.py FOLDER-OF-SIDEBYSIDE
+"""
+
+import asyncio
+import hashlib
+import sys
+from urllib.parse import parse_qs, unquote, urlsplit
+
+sys.path.insert(0, sys.argv[1])
+
+from sidebyside.data import Dataset
+
+from headrace.framework.compat import override
+
+STAMP = "2026-01-01T00:00:00.000Z"
+MODIFIED = "Thu, 01 Jan 2026 00:00:00 GMT"
+HEAD_END = b"\r\n\r\n"
+
+
+class Objects(asyncio.Protocol):
+    """One connection, request after request."""
+
+    transport: asyncio.Transport
+    received: bytes = b""
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep what answers go to."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a server of TCP
+        self.transport = transport
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        """Answer every request that is complete; none of them has a body."""
+        self.received += data
+        while HEAD_END in self.received:
+            head, _, self.received = self.received.partition(HEAD_END)
+            self.transport.write(answer(head.split(b" ", 2)[1].decode()))
+
+
+def answer(target: str) -> bytes:
+    """The answer to a GET."""
+    url = urlsplit(target)
+    query = {name: values[0] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
+    _, bucket, key = (*url.path.split("/", 2), "")[:3]
+    if not key:
+        return packed("200 OK", listing(bucket, query).encode(), "application/xml")
+    name, _, part = unquote(key).partition("/")
+    data = dataset(name)
+    return packed("200 OK", data.body(int(part.split("-")[1].split(".")[0])), "binary/octet-stream", etag(key))
+
+
+def dataset(name: str) -> Dataset:
+    """The dataset of this name, which says what is in it: made-OBJECTSxLINESxSIZE."""
+    objects, lines, size = map(int, name.split("-")[1].split("x"))
+    return Dataset(name=name, objects=objects, lines=lines, size=size)
+
+
+def listing(bucket: str, query: dict[str, str]) -> str:
+    """A page of ListObjectsV2."""
+    prefix, most = query.get("prefix", ""), int(query.get("max-keys", "1000"))
+    data = dataset(prefix.rstrip("/"))
+    after = query.get("continuation-token") or query.get("start-after", "")
+    first = 0 if after <= prefix else int(after.rpartition("-")[2].split(".")[0]) + 1
+    numbers = range(first, min(first + most, data.objects))
+    items = "".join(
+        f"<Contents><Key>{key}</Key><LastModified>{STAMP}</LastModified><ETag>&quot;{etag(key)}&quot;</ETag>"
+        f"<Size>{data.lines * (data.size + 1)}</Size><StorageClass>STANDARD</StorageClass></Contents>"
+        for key in (f"{data.name}/{data.key(number)}" for number in numbers)
+    )
+    more = numbers.stop < data.objects
+    token = f"<NextContinuationToken>{data.name}/{data.key(numbers[-1])}</NextContinuationToken>" if more else ""
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+        f"<Name>{bucket}</Name><Prefix>{prefix}</Prefix><KeyCount>{len(numbers)}</KeyCount><MaxKeys>{most}</MaxKeys>"
+        f"<IsTruncated>{str(more).lower()}</IsTruncated>{token}{items}</ListBucketResult>"
+    )
+
+
+def etag(key: str) -> str:
+    """An object's etag, the same in listings and answers."""
+    return hashlib.md5(key.encode(), usedforsecurity=False).hexdigest()
+
+
+def packed(status: str, body: bytes, kind: str, tag: str = "") -> bytes:
+    """An answer as bytes."""
+    mark = f'ETag: "{tag}"\r\n' if tag else ""
+    head = (
+        f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
+        f"Last-Modified: {MODIFIED}\r\n{mark}\r\n"
+    )
+    return head.encode() + body
+
+
+async def main() -> None:
+    """Serve until the process is ended."""
+    server = await asyncio.get_running_loop().create_server(Objects, "127.0.0.1", 0)
+    print(f"Running on {server.sockets[0].getsockname()[1]}", flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

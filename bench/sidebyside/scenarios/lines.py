@@ -1,0 +1,60 @@
+"""A million lines of JSON, everybody in turn; and what one more million costs."""
+
+from sidebyside.data import Dataset
+from sidebyside.engines import BARE, LOCAL, SPARK, bare, headrace
+from sidebyside.figures import Measure, Row
+from sidebyside.peer_connect import CONNECT, file_stream
+from sidebyside.peer_spark import COLD, WARM, spark_text
+from sidebyside.scenario import Found, Scenario, in_turn, ratios, turn
+from sidebyside.world import World
+
+__all__ = ["SCENARIOS", "lines_of"]
+
+
+def lines_of(objects: int, lines: int, size: int = 200) -> Dataset:
+    """So many objects of so many lines."""
+    return Dataset(name=f"lines-{objects}x{lines}x{size}", objects=objects, lines=lines, size=size)
+
+
+def million(world: World) -> Found:
+    """Everybody over the same million: ourselves and the limit from S3, the peers from the same bytes as files."""
+    data = world.put(world.by_size(quick=lines_of(4, 5000), default=lines_of(20, 50_000)))
+
+    def spark() -> dict[str, Measure]:
+        return dict(zip((COLD, WARM), spark_text(world, data), strict=True))
+
+    rows = in_turn(
+        world,
+        turn(BARE, bare, world, data),
+        turn(LOCAL, headrace, world, LOCAL, data),
+        turn(SPARK, headrace, world, SPARK, data),
+        *([spark, turn(CONNECT, file_stream, world, data)] if world.peers else []),
+    )
+    return Found(rows=[*rows.values()], ratios=ratios(rows, (LOCAL, SPARK), (BARE, WARM, CONNECT)))
+
+
+def slope(world: World) -> Found:
+    """The difference between little and much, so that neither the start nor the end of a process counts."""
+    few = world.put(world.by_size(quick=lines_of(4, 5000), default=lines_of(5, 50_000), full=lines_of(20, 50_000)))
+    many = world.put(world.by_size(quick=lines_of(8, 5000), default=lines_of(20, 50_000), full=lines_of(100, 50_000)))
+    found: dict[str, list[float]] = {BARE: [], LOCAL: []}
+    for _ in range(world.rounds):
+        for data, sign in ((few, -1), (many, 1)):
+            for name, one in ((BARE, bare(world, data)), (LOCAL, headrace(world, LOCAL, data))):
+                if sign < 0:
+                    found[name].append(0.0)
+                found[name][-1] += sign * one.cpu_s / (many.records - few.records) * 1e6
+    for name, values in found.items():
+        world.say(f"  {name:25} {min(values):.2f} to {max(values):.2f} CPU s for an additional million")
+    return Found(rows=[Row(engine=name, figures={COST: values}) for name, values in found.items()])
+
+
+COST = "cpu_s_per_additional_million"
+SCENARIOS = [
+    Scenario(name="lines", about="JSON lines of 200 bytes from 20 objects, two tasks or cores", run=million),
+    Scenario(
+        name="slope",
+        about="CPU seconds for an additional million lines of 200 bytes (start and end left out)",
+        run=slope,
+    ),
+]

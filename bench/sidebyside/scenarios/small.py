@@ -1,0 +1,40 @@
+"""Many small objects: listing, requests and offsets are the work."""
+
+from sidebyside.data import Dataset
+from sidebyside.engines import BARE, LOCAL, SPARK, bare, headrace, headrace_files
+from sidebyside.figures import Measure
+from sidebyside.peer_spark import COLD, WARM, spark_text
+from sidebyside.scenario import Found, Scenario, in_turn, ratios, turn
+from sidebyside.world import World
+
+__all__ = ["SCENARIOS", "small_objects"]
+
+LINES = 5
+FILES = "headrace local, files"
+
+
+def small_objects(objects: int) -> Dataset:
+    """So many objects of five lines, a kilobyte each, which nobody has to put anywhere."""
+    return Dataset(name=f"made-{objects}x{LINES}x200", objects=objects, lines=LINES, size=200, made=True)
+
+
+def measured(world: World) -> Found:
+    """Everybody over the same objects, once: Spark's own stream has them as local files, and so have we once."""
+    data = small_objects(world.by_size(quick=200, default=20_000))
+
+    def spark() -> dict[str, Measure]:
+        return dict(zip((COLD, WARM), spark_text(world, data), strict=True))
+
+    rows = in_turn(
+        world,
+        turn(BARE, bare, world, data),
+        turn(LOCAL, headrace, world, LOCAL, data),
+        turn(FILES, headrace_files, world, LOCAL, data),
+        turn(SPARK, headrace, world, SPARK, data),
+        *([spark] if world.peers else []),
+        rounds=1,
+    )
+    return Found(rows=[*rows.values()], ratios=ratios(rows, (LOCAL, FILES, SPARK), (BARE, WARM)))
+
+
+SCENARIOS = [Scenario(name="small", about="20,000 objects of a kilobyte, five lines each", run=measured)]

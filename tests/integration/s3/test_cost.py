@@ -1,0 +1,75 @@
+"""What a run asks of its servers and of Python for so many records: counts, which hold on every machine."""
+
+import sys
+import threading
+from collections import Counter
+
+import pytest
+
+from headrace.testing.engines import Engine
+from headrace.testing.s3_harness import S3Harness
+from headrace.testing.trial import Trial, fresh_name, records_of
+
+pytestmark = pytest.mark.xdist_group("objects")
+
+COUNT, OBJECTS = 20_000, 4
+PYTHON_CALLS_PER_THOUSAND = 150
+
+
+@pytest.fixture
+def trial(request, s3_endpoint, kafka_bootstrap_servers):
+    with S3Harness(s3_endpoint) as harness:
+        name = fresh_name(request.node.originalname)
+        yield Trial(harness=harness, engine=Engine("local"), bootstrap_servers=kafka_bootstrap_servers, name=name)
+
+
+@pytest.fixture
+def calls():
+    """The calls on the threads that pull tasks, as they happen; sys.setprofile has one user at a time."""
+    counted = Counter()
+
+    def note(_frame, event, argument):
+        counted[event if event == "call" else getattr(argument, "__name__", "")] += event in {"call", "c_call"}
+
+    def only_pumps(frame, event, argument):
+        name = threading.current_thread().name
+        sys.setprofile(note if name.startswith("headrace-") and "close" not in name else None)
+        note(frame, event, argument)
+
+    threading.setprofile(only_pumps)
+    yield counted
+    threading.setprofile(None)
+
+
+def cost(trial, calls, name, records):
+    """What one more run, of so many records in new objects, has asked for."""
+    for number in range(OBJECTS):
+        trial.put(f"{name}-{number}", records_of(name, records // OBJECTS, start=number * records))
+    faulty = trial.harness.faulty
+    before = Counter(gets=len(faulty.gets), lists=len(faulty.lists))
+    calls.clear()
+    summary = trial.run(transaction__boundary__interval__ms="29000")
+    assert (summary.records, summary.transactions) == (records, 1)
+    return calls + Counter(gets=len(faulty.gets), lists=len(faulty.lists)) - before
+
+
+def test_many_records_cost_what_few_do(trial, calls):
+    """A record more is one call of the producer's, and none of Python's, of S3's, or for its offset."""
+    cost(trial, calls, "warm", OBJECTS)
+    few = cost(trial, calls, "few", OBJECTS)
+    many = cost(trial, calls, "many", OBJECTS + COUNT)
+
+    assert (many["gets"], many["lists"]) == (few["gets"], few["lists"]) == (OBJECTS, 1)
+    assert many["produce"] - few["produce"] == COUNT
+    assert (many["call"] - few["call"]) * 1000 / COUNT <= PYTHON_CALLS_PER_THOUSAND
+
+
+def test_a_small_object_is_asked_for_once(trial):
+    """Of many small objects, fetched before their turn, each is one GET, and every record comes once and in order."""
+    for number in range(60):
+        trial.add(f"piece-{number:02d}", 3)
+    summary = trial.run()
+
+    assert summary.records == 180
+    assert len(trial.harness.faulty.gets) == 60
+    assert trial.values() == trial.everything()

@@ -1,0 +1,215 @@
+"""Dead letters of objects on a real broker: what is fetched for a replay, in each format, and crashes in between."""
+
+import gzip
+import io
+import json
+
+import fastavro
+import pyarrow as pa
+import pytest
+from pyarrow import parquet as pq
+
+from headrace.framework.driver.replaying import dead_letters, replay
+from headrace.framework.errors import SinkError
+from headrace.offsets.kafka import dead_letters as kafka
+from headrace.testing import S3Harness, create_topic
+from headrace.testing.dying_sink import Death, DyingProducer
+from headrace.testing.engines import Engine
+from headrace.testing.trial import Trial, fresh_name
+
+pytestmark = pytest.mark.xdist_group("objects")
+
+SYNC = b"0123456789abcdef"
+SCHEMA = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}, {"name": "s", "type": "string"}]}
+ROWS = [{"n": number, "s": "x" * 200} for number in range(5000)]
+
+
+@pytest.fixture
+def trial(s3_endpoint, kafka_bootstrap_servers, request):
+    with S3Harness(s3_endpoint) as harness:
+        yield Trial(
+            harness=harness,
+            engine=Engine("local"),
+            bootstrap_servers=kafka_bootstrap_servers,
+            name=fresh_name(request.function.__name__.removeprefix("test_")),
+        )
+
+
+def put(trial, key, data):
+    trial.harness.client.put_object(Bucket=trial.harness.bucket, Key=key, Body=data)
+
+
+def props(trial, **changes):
+    return trial.props(**trial.tolerant, s3__overwrite__policy="ignore", **changes)
+
+
+def lines(rows):
+    return b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
+
+
+def jsonl():
+    good = lines(ROWS)
+    at = good.index(b'{"n":3000,')
+    return good, good[:at] + b"?" + good[at + 1 :]
+
+
+def csv():
+    good = b"n,s\n" + b"".join(b"%d,%s\n" % (row["n"], row["s"].encode()) for row in ROWS)
+    at = good.index(b"3000,x")
+    return good, good[:at] + b"3000;x" + good[at + 6 :]
+
+
+def array():
+    good = b"[" + b",\n".join(lines([row]).strip() for row in ROWS) + b"]"
+    at = good.index(b'{"n":3000,')
+    return good, good[:at] + b'{"n";3000,' + good[at + 10 :]
+
+
+def avro():
+    target = io.BytesIO()
+    for at in range(0, len(ROWS), 50):
+        fastavro.writer(target, SCHEMA, ROWS[at : at + 50], sync_marker=SYNC)
+    good = target.getvalue()
+    blocks = good.split(SYNC)
+    blocks[61] = b"\xff" * 12 + blocks[61][12:]
+    return good, SYNC.join(blocks)
+
+
+def parquet():
+    target = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(ROWS), target, row_group_size=50, use_dictionary=False, compression="none")
+    good = target.getvalue()
+    at = pq.ParquetFile(io.BytesIO(good)).metadata.row_group(60).column(0).data_page_offset
+    return good, good[:at] + b"\xff" * 20 + good[at + 20 :]
+
+
+@pytest.mark.parametrize(
+    ("form", "make", "bad"),
+    [
+        pytest.param("jsonl", jsonl, 1, id="jsonl"),
+        pytest.param("csv", csv, 1, id="csv"),
+        pytest.param("json", array, 1, id="json"),
+        pytest.param("avro", avro, 50, id="avro"),
+        pytest.param("parquet", parquet, 50, id="parquet"),
+    ],
+)
+def test_a_repaired_piece_is_fetched_alone_and_sent_once(trial, form, make, bad):
+    """A run sends all but the bad piece; once that is repaired a replay fetches little else, and sends it."""
+    good, damaged = make()
+    put(trial, f"one.{form}", damaged)
+    summary = trial.engine.run(props(trial, input__format=form))
+    assert (summary.error, summary.records, summary.dead_lettered) == (None, len(ROWS) - bad, 1)
+    put(trial, f"one.{form}", good)
+    trial.harness.faulty.requests.clear()
+
+    [done] = replay(props(trial, input__format=form))
+
+    assert (done.error, done.records) == (None, bad)
+    sent = [int(json.loads(value)["n"]) for value in trial.values()]
+    assert sorted(sent) == list(range(len(ROWS)))
+    assert list(replay(props(trial, input__format=form))) == []
+    if form != "json":  # a repaired document is counted from its beginning
+        assert sum(request.sent for request in trial.harness.faulty.gets) < len(good) * 0.4
+
+
+def test_only_the_bytes_of_a_line_are_fetched(trial):
+    """A piece of lines in an object that has not changed costs its own bytes, beside a look at the object's first."""
+    put(trial, "one.jsonl", lines(ROWS[:3000]) + b'"%s"\n' % (b"y" * 500) + lines(ROWS[3000:]))
+    trial.engine.run(props(trial, max__record__bytes="400"))
+    trial.harness.faulty.requests.clear()
+
+    [done] = replay(props(trial))
+
+    assert (done.error, done.records) == (None, 1)
+    assert sum(request.sent for request in trial.harness.faulty.gets) < 1000
+
+
+def test_a_cut_object_is_finished_by_its_whole_copy(trial):
+    """What is cut in its compression is a letter from there on; a whole copy in its place gives just the rest."""
+    whole = gzip.compress(lines(ROWS))
+    put(trial, "one.jsonl.gz", whole[: len(whole) // 2])
+    summary = trial.engine.run(props(trial))
+    assert (summary.error, summary.dead_lettered) == (None, 1)
+    assert 0 < summary.records < len(ROWS)
+    put(trial, "one.jsonl.gz", whole)
+
+    [done] = replay(props(trial))
+
+    assert (done.error, done.records) == (None, len(ROWS) - summary.records)
+    assert [json.loads(value)["n"] for value in trial.values()] == list(range(len(ROWS)))
+
+
+def test_avro_that_was_laid_out_anew_stays_a_letter(trial):
+    """Where a repair has moved the blocks nobody knows which records are missing: nothing is sent, and it is said."""
+    _, damaged = avro()
+    put(trial, "one.avro", damaged)
+    trial.engine.run(props(trial, input__format="avro"))
+    target = io.BytesIO()
+    fastavro.writer(target, SCHEMA, ROWS)
+    put(trial, "one.avro", target.getvalue())
+    before = trial.values()
+
+    [done] = replay(props(trial, input__format="avro"))
+
+    assert "no block begins where the piece was" in done.error
+    assert trial.values() == before
+    assert len(dead_letters(props(trial, input__format="avro"))) == 1
+
+
+def test_a_record_that_is_too_large_for_the_producer_is_a_letter(trial):
+    """Beyond the producer's limit a record is a letter, without bytes where these are too large as well."""
+    put(trial, "one.jsonl", lines([ROWS[0], {"n": "z" * 1_500_000}, ROWS[1]]))
+
+    large = f"{trial.name}-large"
+    create_topic(trial.bootstrap_servers, large, config={"max.message.bytes": "4000000"})
+
+    summary = trial.engine.run(props(trial))
+    [stays] = replay(props(trial))
+    [done] = replay(props(trial, producer__override__max__request__size="3000000", topic=large))
+
+    assert (summary.error, summary.records, summary.dead_lettered) == (None, 2, 1)
+    assert "max.request.size" in stays.error
+    assert (done.error, done.records) == (None, 1)
+    assert [len(value) for value in trial.values(large)] == [1_500_008]
+
+
+def test_a_replay_that_dies_anywhere_sends_each_record_once(trial, monkeypatch):
+    """Whichever call to Kafka a replay dies before, the next one sends what it did not, and nothing twice."""
+    put(trial, "one.jsonl", b"bad\n" * 3 + lines(ROWS[:2]))
+    trial.engine.run(props(trial))
+    put(trial, "one.jsonl", lines(ROWS[2:5] + ROWS[:2]))
+    living = kafka.TransactionalProducer
+    for step in range(1, 30):
+        death = Death(step)
+        monkeypatch.setattr(kafka, "TransactionalProducer", lambda *them, death=death: Mortal(living(*them), death))
+        try:
+            list(replay(props(trial)))
+        except SinkError:
+            continue
+        break
+
+    assert step > 3
+    assert sorted(json.loads(value)["n"] for value in trial.values()) == [0, 1, 2, 3, 4]
+    assert dead_letters(props(trial)) == []
+
+
+class Mortal(DyingProducer):
+    """A producer that is alive until it has its id."""
+
+    def init(self):
+        self.living.init()
+
+
+def test_a_second_replay_ends_the_first(trial):
+    """Of two replays at once the later one goes on; the other has sent nothing that counts."""
+    put(trial, "one.jsonl", b"bad\nbad\n")
+    trial.engine.run(props(trial))
+    put(trial, "one.jsonl", lines(ROWS[:2]))
+    first = replay(props(trial))
+    assert next(first).error is None
+
+    [second] = replay(props(trial))
+
+    assert (second.error, second.records) == (None, 1)
+    assert len(trial.values()) == 2
+    first.close()

@@ -1,0 +1,59 @@
+"""The benchmark's own S3 server, which makes its objects when they are asked for, as boto3 sees it."""
+
+import boto3
+import pytest
+from botocore.config import Config
+
+
+@pytest.fixture
+def client(project, monkeypatch, tmp_path):
+    """A boto3 client of a running server."""
+    monkeypatch.syspath_prepend(str(project / "bench"))
+    from sidebyside.world import made_objects
+
+    with made_objects(tmp_path) as endpoint:
+        yield boto3.client(
+            "s3",
+            endpoint_url=endpoint,
+            region_name="us-east-1",
+            aws_access_key_id="any",
+            aws_secret_access_key="any",  # noqa: S106 - it lets everybody in
+            config=Config(proxies={}),
+        )
+
+
+@pytest.fixture
+def data(client):  # noqa: ARG001 - it puts the benchmark on the path
+    """Eight objects of three lines, and what is listed of them."""
+    from sidebyside.scenarios.small import small_objects
+
+    return small_objects(8)
+
+
+def test_a_listing_comes_in_pages_and_is_complete(client, data):
+    """Page after page brings every object once, in order, with its size."""
+    pages = client.get_paginator("list_objects_v2").paginate(
+        Bucket="bench", Prefix=f"{data.name}/", PaginationConfig={"PageSize": 3}
+    )
+    listed = [found for page in pages for found in page["Contents"]]
+
+    assert [found["Key"] for found in listed] == [f"{data.name}/{data.key(number)}" for number in range(8)]
+    assert {found["Size"] for found in listed} == {len(data.body(0))}
+
+
+def test_a_listing_may_begin_after_a_key(client, data):
+    """What stands at or before the key is left out."""
+    after = f"{data.name}/{data.key(5)}"
+    page = client.list_objects_v2(Bucket="bench", Prefix=f"{data.name}/", StartAfter=after)
+
+    assert [found["Key"][-8:] for found in page["Contents"]] == ["06.jsonl", "07.jsonl"]
+
+
+def test_an_object_is_the_datasets(client, data):
+    """Its bytes are those of the data set, under the etag that was listed, each time."""
+    key = f"{data.name}/{data.key(4)}"
+    listed = client.list_objects_v2(Bucket="bench", Prefix=f"{data.name}/")["Contents"][4]
+    answers = [client.get_object(Bucket="bench", Key=key) for _ in range(2)]
+
+    assert [answer["Body"].read() for answer in answers] == [data.body(4)] * 2
+    assert {answer["ETag"] for answer in answers} == {listed["ETag"]}

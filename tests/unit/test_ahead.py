@@ -1,0 +1,87 @@
+"""Objects that are fetched before their turn."""
+
+import threading
+
+from headrace.framework.errors import SourceError
+from headrace.sources.s3.ahead import AT_ONCE, MOST_HELD, SMALL_BYTES, Ahead
+from headrace.sources.s3.objects import S3Object
+
+
+def objects(count, size=3):
+    return [S3Object(bucket="b", key=f"k{n}", etag=str(n), size=size, last_modified=0) for n in range(count)]
+
+
+def always(_):
+    return True
+
+
+def never(_):
+    return False
+
+
+def test_so_many_are_under_way_at_once():
+    """Requests wait for their answers side by side, and each object's bytes and counts are its own."""
+    together = threading.Barrier(AT_ONCE, timeout=30)
+
+    def fetch(found, _stopping, count):
+        together.wait()
+        count("gets", 1)
+        return found.key.encode()
+
+    ahead = Ahead(fetch, threading.Event())
+    coming = objects(AT_ONCE)
+    ahead.ask(coming, unless=never)
+    taken = [ahead.take(found) for found in coming]
+    ahead.close()
+
+    assert [result.content for result in taken] == [found.key.encode() for found in coming]
+    assert [result.counts for result in taken] == [{"gets": 1}] * AT_ONCE
+
+
+def test_what_is_held_is_bounded():
+    """No more than so many small objects are asked for, each once; large, empty and excluded ones are not."""
+    asked = []
+    ahead = Ahead(lambda found, _stopping, _count: asked.append(found.key) or b"x", threading.Event())
+    many = objects(MOST_HELD * 2)
+    for _ in range(3):
+        ahead.ask(many, unless=never)
+    held = [ahead.take(found) for found in many[:MOST_HELD]]
+    beyond = [ahead.take(found) for found in many[MOST_HELD:]]
+    ahead.ask([*objects(1, size=SMALL_BYTES + 1), *objects(1, size=0)], unless=never)
+    ahead.ask(many, unless=always)
+    ahead.close()
+
+    assert all(held)
+    assert beyond == [None] * MOST_HELD
+    assert sorted(asked) == sorted(found.key for found in many[:MOST_HELD])
+
+
+def test_a_failure_is_left_to_the_reader():
+    """What could not be fetched has no bytes, and the others come all the same."""
+
+    def fetch(found, _stopping, count):
+        count("gets", 1)
+        if found.key == "k1":
+            raise SourceError("no")
+        return b"x"
+
+    ahead = Ahead(fetch, threading.Event())
+    ahead.ask(objects(3), unless=never)
+    taken = [ahead.take(found) for found in objects(3)]
+    ahead.close()
+
+    assert [result.content for result in taken] == [b"x", None, b"x"]
+    assert taken[1].counts == {"gets": 1}
+
+
+def test_a_stop_waits_for_no_answer():
+    """Where the task is to stop, nobody waits for what is still under way."""
+    stopping, answer = threading.Event(), threading.Event()
+    ahead = Ahead(lambda *_: b"x" if answer.wait(30) else b"", stopping)
+    (found,) = objects(1)
+    ahead.ask([found], unless=never)
+    stopping.set()
+
+    assert ahead.take(found) is None
+    ahead.close()
+    answer.set()

@@ -1,0 +1,259 @@
+"""Dead letters of a task, on a Kafka in memory: conversions that fail, records that are too large, and who is told."""
+
+import gzip
+import json
+import logging
+from pathlib import Path
+
+import attrs
+import pytest
+
+from headrace.framework.check import check
+from headrace.framework.dead_letter import DeadLetter
+from headrace.framework.errors import ConfigError, DataError, PipelineError, RecordTooLargeError
+from headrace.framework.record import RecordBatch, SourceRecord
+from headrace.testing import SplitHarness, TaskHarness
+from headrace.testing.memory import MemoryWriter
+from headrace.testing.scripted import Fail, scripted_task
+
+PARTITION = {"script": "script"}
+TOLERANT = {
+    "errors.tolerance": "all",
+    "errors.deadletterqueue.topic.name": "dead",
+    "value.converter": "json",
+    "key.converter": "string",
+}
+
+
+def harness(*script, **changes):
+    changed = {key.replace("__", "."): value for key, value in changes.items()}
+    return TaskHarness(scripted_task(*script), {**TOLERANT, **changed})
+
+
+def letters(run):
+    return [dict(record.headers) for record in run.records("dead")]
+
+
+def record(value, position, **more):
+    return SourceRecord(
+        source_partition={"script": "script"},
+        source_offset={"position": position},
+        topic="scripted",
+        value=value,
+        **more,
+    )
+
+
+def batch(values, position, **more):
+    return RecordBatch(
+        source_partition={"script": "script"},
+        source_offset={"position": position},
+        topic="scripted",
+        values=values,
+        **more,
+    )
+
+
+@attrs.define
+class SmallWriter(MemoryWriter):
+    """Takes values of ten bytes at most, as a producer does: those before a larger one are written."""
+
+    def write(self, topic, key, values, **more):
+        for index, value in enumerate(values):
+            if len(value or b"") > 10:
+                error = RecordTooLargeError("too large")
+                error.index = index
+                raise error
+            super().write(topic, key, [value], **more)
+
+
+class TestValues:
+    def test_a_value_that_cannot_be_converted_is_a_letter(self):
+        """A task's records that the converter refuses are letters with their origin; the others go out, and offsets."""
+        run = harness(record({1, 2}, 1, key="k"), record("a", 2), record(b"\xff", 3), value__converter="string")
+
+        report = run.run()
+
+        assert run.values("scripted") == [b"a"]
+        assert (report.records, report.dead_lettered) == (1, 2)
+        assert run.offset({"script": "script"}) == {"position": 3}
+        first, second = run.records("dead")
+        assert (first.key, first.value, second.value) == (b"k", None, b"\xff")
+        letter = DeadLetter.from_headers(dict(first.headers))
+        assert (letter.connector, letter.source_partition) == ("test", {"script": "script"})
+        assert letter.source_offset == {"position": 1}
+
+    @pytest.mark.parametrize("offset_at", [None, lambda count: {"position": count}])
+    def test_a_batch_goes_out_but_for_its_bad_values(self, offset_at):
+        """Whether a batch can be cut or not, each bad value of it is a letter, and all others go out in their order."""
+        run = harness(batch([1, {1}, 2, {2}, 3], 5, offset_at=offset_at))
+
+        report = run.run()
+
+        assert run.values("scripted") == [b"1", b"2", b"3"]
+        assert (report.records, report.dead_lettered) == (3, 2)
+        offsets = [json.loads(headers["headrace.source.offset"]) for headers in letters(run)]
+        assert offsets == ([{"position": 2}, {"position": 4}] if offset_at else [{"position": 5}] * 2)
+
+    def test_a_bad_key_makes_letters_of_its_values(self):
+        """Where the key cannot be converted none of its values can be sent."""
+        run = harness(record(1, 1, key=b"\xff"), record(2, 2, key="good"))
+
+        report = run.run()
+
+        assert (run.values("scripted"), report.dead_lettered) == ([b"2"], 1)
+        assert letters(run)[0]["__connect.errors.stage"] == b"convert"
+
+    def test_records_that_are_too_large_are_letters(self):
+        """What the sink does not take for its size is a letter; what was written before it is not sent twice."""
+        run = harness(batch([1, "x" * 20, 2, "y" * 20, 3], 5, offset_at=lambda count: {"position": count}))
+
+        report = run.attempt(writer=SmallWriter(run.kafka))
+
+        assert run.values("scripted") == [b"1", b"2", b"3"]
+        assert (report.error, report.records, report.dead_lettered) == (None, 3, 2)
+        assert [headers["__connect.errors.stage"] for headers in letters(run)] == [b"produce"] * 2
+        assert [one.value for one in run.records("dead")] == [None, None]
+
+    def test_without_tolerance_they_fail_the_task(self):
+        """With errors.tolerance=none a record that is too large fails the task, and is named."""
+        run = harness(batch([1, "x" * 20], 2), errors__tolerance="none")
+
+        report = run.attempt(writer=SmallWriter(run.kafka))
+
+        assert isinstance(report.error, RecordTooLargeError)
+        assert "produce" in str(report.error)
+        assert run.values("scripted") == []
+
+    def test_a_task_that_raises_itself_fails(self):
+        """What a task's own iterator raises cannot be passed over: it has ended, and nobody knows where to go on."""
+
+        run = harness(record(1, 1), Fail(DataError("this one")))
+
+        assert isinstance(run.attempt().error, DataError)
+        assert run.values("scripted") == [b"1"]
+
+
+class TestTheLetter:
+    def test_it_has_connects_headers(self):
+        """Kafka Connect's names are all there, with its stage in our word, unless they are not wanted."""
+        run = harness(record({1}, 1))
+        run.run()
+        names = ("topic", "partition", "offset", "connector.name", "task.id", "stage", "class.name")
+        names += tuple(f"exception.{name}" for name in ("class.name", "message", "stacktrace"))
+        [headers] = letters(run)
+        assert {name for name in headers if name.startswith("__connect")} == {f"__connect.errors.{n}" for n in names}
+        assert headers["__connect.errors.class.name"] == b"headrace.converters.json.JsonConverter"
+        assert headers["__connect.errors.exception.class.name"] == b"headrace.framework.errors.DataError"
+        assert headers["__connect.errors.topic"] == b"scripted"
+
+        bare = harness(record({1}, 1), errors__deadletterqueue__context__headers__enable="false")
+        bare.run()
+        assert {name.partition(".")[0] for name in letters(bare)[0]} == {"headrace"}
+
+    def test_without_a_topic_it_is_counted_only(self):
+        """No topic, no letters: the number is in the report, and the summary's warning says that they are dropped."""
+        run = harness(record({1}, 1), errors__deadletterqueue__topic__name="")
+        with pytest.raises(ConfigError):
+            run.run()
+        props = {key: value for key, value in TOLERANT.items() if "queue" not in key}
+        run = TaskHarness(scripted_task(record({1}, 1)), props)
+
+        report = run.run()
+
+        assert (report.dead_lettered, run.records()) == (1, [])
+        assert any("dropped" in warning for warning in report.warnings)
+
+    def test_records_do_not_go_to_its_topic(self):
+        """Letters have a topic of their own: a fault of the configuration, or an error of the task, otherwise."""
+        with pytest.raises(ConfigError, match="is the topic of the records"):
+            check({**harness().full_props, "topic": "dead"})
+        with pytest.raises(ConfigError, match="is the topic of the offsets"):
+            check({**harness().full_props, "offset.storage.topic": "dead"})
+        run = harness(SourceRecord(source_partition={"a": 1}, source_offset={"b": 1}, topic="dead", value=1))
+        with pytest.raises(PipelineError, match="it is the topic of the dead letters"):
+            run.run()
+
+    def test_the_log_has_some_of_them(self, caplog):
+        """With errors.log.enable ten in ten seconds are logged, without their content unless that is asked for."""
+        script = [record(b"\xffsecret", number) for number in range(1, 31)]
+        text = {"value__converter": "string"}
+        with caplog.at_level(logging.ERROR, "headrace"):
+            harness(*script, **text).run()
+            assert caplog.text == ""
+            harness(*script, **text, errors__log__enable="true").run()
+            assert (caplog.text.count("is passed over"), "secret" in caplog.text) == (10, False)
+            harness(*script, **text, errors__log__enable="true", errors__log__include__messages="true").run()
+            assert caplog.text.count("it begins with b'\\xffsecret'") == 10
+
+
+BAD_INPUT = {
+    "wrong-extension.gz": ("jsonl", b'{"n":1}\nbad\n{"n":2}\n', 2, 1),
+    "wrong-magic.jsonl.gz": ("jsonl", b"\x1f\x8b\x08\x00" + b"?" * 40, 0, 1),
+    "wrong.parquet": ("parquet", b'{"n":1}\n', 0, 1),
+    "wrong.avro": ("avro", b'{"n":1}\n', 0, 1),
+    "mixed.jsonl": ("jsonl", b'{"n":1}\nn,m\n1,2\nObj\x01\n{"n":2}\n', 2, 3),
+    "mark-and-returns.jsonl": ("jsonl", b'\xef\xbb\xbf{"n":1}\r\nbad\r\n{"n":2}\r\n', 2, 1),
+    "not-utf-8.jsonl": ("jsonl", b'{"n":1}\n{"n":"\xff"}\n', 1, 1),
+    "one-line.jsonl": ("jsonl", b'{"n":1}\n' + b"x" * 2_000_000 + b'\n{"n":2}\n', 2, 1),
+    "deep.jsonl": ("jsonl", b"[" * 50_000 + b"]" * 50_000 + b'\n{"n":2}\n', 1, 1),
+    "beyond-64-bits.jsonl": ("jsonl", b'{"n":123456789012345678901234567890}\n', 1, 0),
+    "nan.jsonl": ("jsonl", b'{"n":NaN}\n{"n":1}\n', 1, 1),
+}
+
+
+@pytest.mark.parametrize("name", BAD_INPUT)
+def test_bad_input_is_named_or_a_letter(name, tmp_path):
+    """What people put into object stores by mistake is a letter with its object; good records around it go out.
+
+    Without tolerance the same input fails the run with an error that names the object.
+    """
+    form, data, good, bad = BAD_INPUT[name]
+    (tmp_path / name).write_bytes(data)
+    props = {
+        "connector.class": "files",
+        "files.paths": str(tmp_path),
+        "input.format": form,
+        "max.record.bytes": "1000000",
+    }
+    run = SplitHarness({**props, "errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dead"})
+
+    run.run()
+
+    assert len(run.values()) - len(dead_of(run)) == good
+    assert [Path(letter.object).name for letter in dead_of(run)] == [name] * bad
+    again = len(run.kafka.records)
+    run.run()
+    assert len(run.kafka.records) == again
+    if bad:
+        with pytest.raises(DataError, match=name):
+            SplitHarness(props).run()
+
+
+def test_a_bomb_is_one_letter(tmp_path):
+    """An object that unpacks to more than its ratio is a letter from there on; what came before it goes out."""
+    line = b'{"n":"%s"}\n' % (b"x" * 990)
+    with gzip.open(tmp_path / "bomb.jsonl.gz", "wb", compresslevel=9) as file:
+        for _ in range(70_000):
+            file.write(line)
+    props = {"connector.class": "files", "files.paths": str(tmp_path), "input.format": "jsonl"}
+    run = SplitHarness(
+        {
+            **props,
+            "max.decompression.ratio": "10",
+            "errors.tolerance": "all",
+            "errors.deadletterqueue.topic.name": "dead",
+        }
+    )
+
+    run.run()
+
+    [letter] = dead_of(run)
+    assert letter.count is None
+    assert len(run.values()) - 1 == letter.number - 1 > 60_000
+    assert "max.decompression.ratio" in letter.error
+
+
+def dead_of(run):
+    found = (DeadLetter.from_headers(dict(one.headers)) for one in run.kafka.records if one.topic == "dead")
+    return [letter for letter in found if letter is not None]

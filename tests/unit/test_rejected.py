@@ -1,0 +1,233 @@
+"""What is no record, passed over by each format, and what around it comes out all the same."""
+
+import io
+import tracemalloc
+from itertools import repeat
+
+import fastavro
+import pyarrow as pa
+import pytest
+from pyarrow import parquet as pq
+
+from headrace.framework import registry
+from headrace.framework.errors import DataError
+from headrace.testing.streams import SeekableBytes
+from headrace.transformers.base import Position
+from headrace.transformers.tolerating import tolerated
+
+SYNC = b"0123456789abcdef"
+AVRO = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}, {"name": "s", "type": "string"}]}
+
+
+def transformer(form, **options):
+    made = registry.find("transformers", form)()
+    made.configure({"errors.tolerance": "all", **{key.replace("__", "."): text for key, text in options.items()}})
+    return made
+
+
+def read(form, data, start=None, **options):
+    """The values, and the pieces that are none, each as (number, start, end, count, raw)."""
+    values, pieces, end = [], [], start or Position()
+    content = SeekableBytes(data) if isinstance(data, bytes) else data
+    made = transformer(form, **options)
+    for batch in tolerated(lambda: made.batches(content, end), end, tolerant=True):
+        values += batch.values
+        if batch.rejected is not None:
+            one = batch.rejected
+            pieces.append((one.number, one.start, one.end, one.count, one.raw))
+    return values, pieces
+
+
+class TestLines:
+    def test_a_bad_line_is_one_piece(self):
+        """Lines before and behind a bad one are values; the piece has its number, bytes and range, with its end."""
+        values, pieces = read("jsonl", b'{"a":1}\nbad\n\n{"a":2}\r\n{')
+        assert values == [b'{"a":1}', b'{"a":2}']
+        assert pieces == [(2, 8, 12, 1, b"bad"), (5, 22, 23, 1, b"{")]
+
+    def test_every_line_may_be_bad(self):
+        """Thousands of bad lines in a row are as many pieces, in a time that grows with their number only."""
+        values, pieces = read("jsonl", b"no\n" * 20_000)
+        assert (values, len(pieces), pieces[-1]) == ([], 20_000, (20_000, 59_997, 60_000, 1, b"no"))
+
+    def test_invalid_utf_8_is_a_piece(self):
+        """A line of text that is not UTF-8 is passed over as it is."""
+        assert read("text", b"one\n\xff\xfe\ntwo") == (["one", "two"], [(2, 4, 7, 1, b"\xff\xfe")])
+
+    def test_a_mark_and_carriage_returns_are_no_trouble(self):
+        """With a byte order mark and Windows' line ends, places are those of the object."""
+        values, pieces = read("jsonl", b"\xef\xbb\xbf1\r\nbad\r\n2\r\n")
+        assert (values, pieces) == ([b"1", b"2"], [(2, 6, 11, 1, b"bad\r")])
+
+    def test_a_line_that_is_too_long_is_never_held(self):
+        """A line of half a gigabyte is a piece without bytes; memory does not grow with it."""
+        size = 500 * 1024 * 1024
+
+        class Stream:
+            pieces = iter([b"1\n", *repeat(b"x" * 262_144, size // 262_144), b"\n2\n"])
+
+            def read(self, _):
+                return next(self.pieces, b"")
+
+        tracemalloc.start()
+        values, pieces = read("jsonl", Stream(), max__record__bytes="1000")
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert (values, pieces) == ([b"1", b"2"], [(2, 2, size + 3, 1, None)])
+        assert peak < 8 * 1024 * 1024
+
+    def test_what_json_does_not_have_is_bad(self):
+        """NaN and too deep a nesting are pieces; an integer of any size is a value, digit for digit."""
+        deep = b"[" * 100_000
+        values, pieces = read("jsonl", b"\n".join([b'{"a":NaN}', deep, b"123456789012345678901234567890"]))
+        assert (values, [piece[0] for piece in pieces]) == ([b"123456789012345678901234567890"], [1, 2])
+
+
+class TestCsv:
+    def test_each_bad_row_is_one_piece(self):
+        """Too many fields, a stray quote, invalid UTF-8, an open quote: a piece each, the rows between are values."""
+        values, pieces = read("csv", b'a,b\n1,2\n1,2,3\n"x"y,3\n3,4\n\xff,5\n5,6\n"open,7\n7,8\n')
+        assert [row["a"] for row in values] == ["1", "3", "5", "7"]
+        assert pieces == [
+            (3, 8, 14, 1, b"1,2,3"),
+            (4, 14, 21, 1, b'"x"y,3'),
+            (6, 25, 29, 1, b"\xff,5"),
+            (8, 33, 41, 1, b'"open,7'),
+        ]
+
+    def test_a_long_row_is_passed_over_whole(self):
+        """A row over the limit is a piece without bytes, whether it is one line or several in quotes."""
+        data = b"a,b\n1,2\n" + b"x" * 60 + b',2\n\n"' + b"y" * 20 + b"\n" + b"z" * 20 + b'",3\n3,4\n'
+        values, pieces = read("csv", data, max__record__bytes="30")
+        assert [row["a"] for row in values] == ["1", "3"]
+        assert [(piece[0], piece[4]) for piece in pieces] == [(3, None), (5, None)]
+
+    def test_a_field_that_has_not_its_type_is_a_bad_row(self):
+        """With types declared, an integer beyond 64 bits makes its row a piece."""
+        values, pieces = read("csv", b"n\n1\n9223372036854775808\n2\n", csv__types="n:int64")
+        assert (values, [piece[4] for piece in pieces]) == ([{"n": 1}, {"n": 2}], [b"9223372036854775808"])
+
+    def test_without_a_header_nothing_means_anything(self):
+        """A header that cannot be read makes the whole object one piece."""
+        assert read("csv", b"a,\xff\n1,2\n") == ([], [(1, 0, None, None, None)])
+
+    def test_every_row_may_be_bad(self):
+        """Thousands of rows that cannot be told apart are as many pieces, in a time that grows with their number."""
+        values, pieces = read("csv", b"a\n" + b'"x"y\n' * 3_000)
+        assert (values, len(pieces)) == ([], 3_000)
+
+
+class TestJson:
+    def test_an_element_whose_end_is_seen_is_a_piece(self):
+        """Bad objects, arrays and words between commas are pieces, and what is around them are values."""
+        values, pieces = read("json", b'[{"a":1}, {bad}, NaN, [1,2,], 5, {"a":nan}, "x"]')
+        assert values == [b'{"a":1}', b"5", b'"x"']
+        assert [piece[4] for piece in pieces] == [b"{bad}", b"NaN", b"[1,2,]", b'{"a":nan}']
+
+    def test_what_has_no_end_takes_the_rest_with_it(self):
+        """Where an element's end cannot be seen, what is left of the document is one piece."""
+        assert read("json", b'[1, {"a" 3, 4]') == ([b"1"], [(2, 2, None, None, None)])
+
+    def test_a_document_is_one_piece(self):
+        """A document that is none, or is nested too deep, is one piece."""
+        assert read("json", b'{"a":NaN}') == ([], [(1, 0, 9, 1, b'{"a":NaN}')])
+        assert read("json", b"[" * 3000 + b"]" * 3000)[1] == [(1, 0, None, None, None)]
+
+
+def avro_blocks(codec="null"):
+    """A header, and four blocks of three records each, the mark taken off."""
+    target = io.BytesIO()
+    for at in range(0, 12, 3):
+        rows = [{"n": number, "s": "x" * 20} for number in range(at, at + 3)]
+        fastavro.writer(target, AVRO, rows, sync_marker=SYNC, codec=codec)
+    return target.getvalue().split(SYNC)[:-1]
+
+
+def joined(blocks):
+    return b"".join(block + SYNC for block in blocks)
+
+
+class TestAvro:
+    def test_a_bad_record_takes_the_rest_of_its_block_with_it(self):
+        """Nobody knows where it ends, so the piece is the rest of its block; the next block comes out."""
+        blocks = avro_blocks()
+        at = blocks[2].find(b"x" * 20, 24)
+        blocks[2] = blocks[2][: at - 1] + b"\x01" + blocks[2][at:]
+        values, pieces = read("avro", joined(blocks))
+        assert [row["n"] for row in values] == [0, 1, 2, 3, 6, 7, 8, 9, 10, 11]
+        [(number, start, end, count, _)] = pieces
+        assert (number, count) == (5, 2)
+        assert (start, end) == (len(joined(blocks[:2])), len(joined(blocks[:3])))
+
+    @pytest.mark.parametrize("damage", [b"\x06\x7f", b"\x06\xff\xff\xff\xff\x0f", b"\xff" * 20])
+    def test_behind_a_broken_block_the_next_mark_is_found(self, damage):
+        """A block whose size is damaged is a piece from its first byte to behind the next mark."""
+        blocks = avro_blocks()
+        blocks[2] = damage + blocks[2][len(damage) :]
+        values, pieces = read("avro", joined(blocks))
+        assert [row["n"] for row in values] == [0, 1, 2, 6, 7, 8, 9, 10, 11]
+        assert [piece[:4] for piece in pieces] == [(4, len(joined(blocks[:2])), len(joined(blocks[:3])), None)]
+
+    def test_a_lost_mark_costs_both_its_neighbours(self):
+        """Where the mark between two blocks is damaged, both are in the piece, and the one behind them comes out."""
+        blocks = avro_blocks()
+        data = joined(blocks[:2]) + blocks[2] + b"?" * 16 + joined(blocks[3:])
+        values, pieces = read("avro", data)
+        assert [row["n"] for row in values] == [0, 1, 2, 9, 10, 11]
+        assert [piece[3] for piece in pieces] == [None]
+
+    def test_packed_data_that_is_damaged_is_its_block(self):
+        """A block that cannot be unpacked is a piece of as many records as it says."""
+        blocks = avro_blocks("bzip2")
+        blocks[2] = blocks[2][:6] + b"????" + blocks[2][10:]
+        values, pieces = read("avro", joined(blocks))
+        assert ([row["n"] for row in values], pieces[0][3]) == ([0, 1, 2, 6, 7, 8, 9, 10, 11], 3)
+
+    @pytest.mark.parametrize("damaged", [b"PAR1 is something else", b"Obj\x01\x04"])
+    def test_what_is_no_container_is_one_piece(self, damaged):
+        """The wrong magic and a header that is cut make the whole object one piece."""
+        assert read("avro", damaged) == ([], [(1, 0, None, None, None)])
+
+
+def parquet(table, **options):
+    target = io.BytesIO()
+    pq.write_table(table, target, use_dictionary=False, compression="none", **options)
+    return target.getvalue()
+
+
+class TestParquet:
+    def test_a_row_group_that_cannot_be_read_is_one_piece(self):
+        """Its rows are passed over with the range of its bytes; the groups around it come out, the first included."""
+        data = parquet(pa.table({"a": list(range(10)), "b": [b"x" * 100] * 10}), row_group_size=4)
+        for group, left in ((0, [4, 5, 6, 7, 8, 9]), (1, [0, 1, 2, 3, 8, 9])):
+            at = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(group).column(0).data_page_offset
+            values, pieces = read("parquet", data[:at] + b"\xff" * 20 + data[at + 20 :])
+            assert [row["a"] for row in values] == left
+            assert [(piece[0], piece[1], piece[3]) for piece in pieces] == [(4 * group + 1, at, 4)]
+
+    def test_a_row_that_is_too_large_is_one_piece(self):
+        """Only that row is passed over."""
+        values, pieces = read("parquet", parquet(pa.table({"a": ["p", "q" * 900, "r"]})), max__record__bytes="200")
+        assert ([row["a"] for row in values], [piece[0] for piece in pieces]) == (["p", "r"], [2])
+
+    def test_a_file_without_its_end_is_one_piece(self):
+        """Without the footer nothing is known of it."""
+        assert read("parquet", parquet(pa.table({"a": [1]}))[:-9]) == ([], [(1, 0, None, None, None)])
+
+
+class TestOthers:
+    def test_a_format_that_only_raises_ends_in_one_piece(self):
+        """What somebody else's transformer gives out before its DataError stays, and the rest is one piece."""
+        strict = registry.find("transformers", "jsonl")()
+        strict.configure({})
+        batches = list(
+            tolerated(lambda: strict.batches(io.BytesIO(b"1\n2\nbad\n3"), Position()), Position(), tolerant=True)
+        )
+        assert [list(batch.values) for batch in batches] == [[b"1", b"2"], []]
+        assert (batches[1].rejected.start, batches[1].rejected.count) == (4, None)
+        with pytest.raises(DataError, match="line 1"):
+            list(tolerated(lambda: strict.batches(io.BytesIO(b"bad"), Position()), Position(), tolerant=False))
+
+    def test_an_object_that_is_too_large_for_one_record_is_one_piece(self):
+        """With the format bytes, an object over the limit is passed over as a whole."""
+        assert read("bytes", b"x" * 100, max__record__bytes="10") == ([], [(1, 0, None, None, None)])
