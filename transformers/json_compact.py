@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from headrace.transformers.json_check import quick_loads
-
 __all__ = ["compacted"]
 
 _SPACES = b" \n\t\r"
@@ -37,9 +35,9 @@ def _may_have_spaces(whole: bytes) -> bool:
 
 
 def _rewritten(values: Sequence[bytes]) -> Sequence[bytes] | None:
-    loads, dumps = quick_loads(), _quick_dumps()
-    if loads is None or dumps is None:
+    if (quick := _quick()) is None:
         return None
+    loads, dumps = quick
     try:
         return list(map(dumps, map(loads, values)))
     except (ValueError, TypeError):
@@ -47,9 +45,9 @@ def _rewritten(values: Sequence[bytes]) -> Sequence[bytes] | None:
 
 
 @cache
-def _quick_dumps() -> Callable[[Any], bytes] | None:
+def _quick() -> tuple[Callable[[bytes], Any], Callable[[Any], bytes]] | None:
     try:
         import orjson  # noqa: PLC0415 - optional: it makes this quicker, nothing else
     except ImportError:
         return None
-    return orjson.dumps
+    return orjson.loads, orjson.dumps

@@ -96,6 +96,8 @@ class KafkaSettings:
         return {
             **(SMALL if holder == "driver" else {}),
             **self.producer_config(),
+            # The commit says whether all went well; a report of each record would only be passed around.
+            "delivery.report.only.error": True,
             "transactional.id": self.transactional_id(holder),
             "transaction.timeout.ms": self.transaction_timeout_ms,
         }

@@ -99,7 +99,7 @@ def test_object_cut_anywhere_is_never_silent(lines, data):
 
 
 @given(DOCUMENTS, st.integers(min_value=0), st.binary(max_size=2), st.integers(0, 2))
-def test_verdict_is_the_same_with_and_without_orjson(document, place, inserted, removed):
+def test_verdict_is_the_same_with_and_without_msgspec(document, place, inserted, removed):
     """Whether bytes are one JSON value does not depend on what is installed."""
     place %= len(document) + 1
     value = (document[:place] + inserted + document[place + removed :]).replace(b"\n", b"").strip()

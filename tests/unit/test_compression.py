@@ -306,7 +306,7 @@ def test_importing_takes_no_library_with_it():
     """The libraries that extras bring are imported when they are used."""
     code = (
         "import sys, headrace.transformers.compression, headrace.transformers.jsonl, headrace.converters.json\n"
-        "print({'cramjam', 'backports.zstd', 'lz4', 'orjson'} & set(sys.modules))"
+        "print({'cramjam', 'backports.zstd', 'lz4', 'msgspec', 'orjson'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
 

@@ -16,13 +16,13 @@ from headrace.transformers.base import Position
 from headrace.transformers.jsonl import JsonlTransformer
 
 
-@pytest.fixture(params=["orjson", "stdlib"], autouse=True)
+@pytest.fixture(params=["msgspec", "stdlib"], autouse=True)
 def parser(request, monkeypatch):
     if request.param == "stdlib":
-        monkeypatch.setitem(sys.modules, "orjson", None)
-    json_check.quick_loads.cache_clear()
+        monkeypatch.setitem(sys.modules, "msgspec", None)
+    json_check.quick_check.cache_clear()
     yield request.param
-    json_check.quick_loads.cache_clear()
+    json_check.quick_check.cache_clear()
 
 
 def read(data, start=Position()):  # noqa: B008 - frozen
