@@ -18,6 +18,8 @@ def quoted(text: str) -> str:
     Only `"`, the backslash and what is below U+0020 are escaped (`\b \f \n \r \t`, the others as `\u001F`, with
     upper-case digits); what is above U+FFFF, and lone surrogates, become `\uD83D`; all else stays as it is.
     """
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     return f'"{_ESCAPED.sub(_escape, text)}"'
 
 

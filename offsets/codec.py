@@ -8,8 +8,8 @@ the same bytes of the same key, or compaction and Kafka Connect take them for tw
   upper-case digits); what is above U+FFFF, and lone surrogates, become `\uD83D`; all else is plain UTF-8;
 - a float is written as Java writes a double.
 
-The standard library's `json.dumps` does otherwise, whatever its options. Reading is more liberal than writing: any
-JSON of the right form will do.
+The standard library's `json.dumps` does otherwise, whatever its options, wherever it escapes anything, and with floats;
+of all else it writes the same. Reading is more liberal than writing: any JSON of the right form will do.
 """
 
 import itertools
@@ -49,9 +49,10 @@ def key_spellings(connector: str, key: OffsetManagerKey) -> Iterator[bytes]:
     Kafka Connect writes whatever order a connector's map happens to have, and Aiven's S3 source has another one after
     half of its restarts. There are n! orders of n names; keys have one or two.
     """
-    named = f"[{quoted(connector)},{{"
-    for members in itertools.permutations(_members(key.mapping)):
-        yield f"{named}{','.join(members)}}}]".encode()
+    named, mapping = f"[{quoted(connector)},", key.mapping
+    yield f"{named}{_object(mapping)}]".encode()
+    for members in itertools.islice(itertools.permutations(_members(mapping) if len(mapping) > 1 else ()), 1, None):
+        yield f"{named}{{{','.join(members)}}}]".encode()
 
 
 def decode_key(raw: bytes | None) -> tuple[str, OffsetManagerKey]:
@@ -136,7 +137,14 @@ def _kind(value: object) -> str:
             return "an object"
 
 
+_PLAIN = json.JSONEncoder(separators=(",", ":"))
+
+
 def _object(mapping: Mapping[str, Any]) -> str:
+    if float not in map(type, mapping.values()):
+        text = _PLAIN.encode(mapping)
+        if "\\" not in text:
+            return text
     return "{" + ",".join(_members(mapping)) + "}"
 
 

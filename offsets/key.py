@@ -21,7 +21,19 @@ def checked_map(mapping: Mapping[str, Any], *, what: str) -> dict[str, Any]:
     larger integer is refused, not rounded. Members of a subclass (an enumeration's, NumPy's floats) come out as what
     they are stored as.
     """
+    if _is_plain(mapping):
+        return dict(mapping)
     return {_plain_name(name, what): _plain(name, value, what) for name, value in mapping.items()}
+
+
+def _is_plain(mapping: Mapping[str, Any]) -> bool:
+    """Whether all is stored as it is: so it is nearly always, and looking at each value as closely takes its time."""
+    for name, value in mapping.items():
+        kind = type(value)
+        is_number = kind is int and -LARGEST - 1 <= value <= LARGEST
+        if type(name) is not str or not (is_number or kind is str or kind is bool or value is None):
+            return False
+    return True
 
 
 def _plain_name(name: object, what: str) -> str:
@@ -71,7 +83,7 @@ class OffsetManagerKey:
     def __attrs_post_init__(self) -> None:
         """Work out what two keys are compared by."""
         # 1, 1.0 and True are one key to Python and three to JSON.
-        identity = frozenset((name, type(value), value) for name, value in self._mapping.items())
+        identity = frozenset(zip(self._mapping, map(type, self._mapping.values()), self._mapping.values(), strict=True))
         object.__setattr__(self, "_identity", identity)
 
     @property

@@ -64,6 +64,7 @@ class EnumeratorHost:
     _warnings: list[str] = attrs.field(factory=list, init=False)
     _unsaid: int = attrs.field(default=0, init=False)
     _planned: dict[int, dict[str, Split]] = attrs.field(factory=dict, init=False)
+    _never_idle: dict[int, bool] = attrs.field(factory=dict, init=False)
     _sent: dict[int, list[Mapping[str, Any]]] = attrs.field(factory=dict, init=False)
     _through: set[int] = attrs.field(factory=set, init=False)
     _asking: dict[int, None] = attrs.field(factory=dict, init=False)
@@ -134,6 +135,7 @@ class EnumeratorHost:
         self._through.discard(reader_id)
         mine = self.assigned.get(reader_id, {})
         planned = self._planned[reader_id] = _at_once(mine)
+        self._never_idle[reader_id] = any(split.is_endless for split in planned.values())
         return list(planned.values())
 
     def plan_events(self, reader_id: int) -> Sequence[Mapping[str, Any]]:
@@ -172,10 +174,9 @@ class EnumeratorHost:
 
     def has_news(self, reader_id: int) -> bool:
         """Whether there is something for a reader that is at work, and is not going to be idle by itself."""
-        planned = self._planned.get(reader_id, {})
-        if not any(split.is_endless for split in planned.values()):
+        if not self._never_idle.get(reader_id):
             return False
-        wanted = _at_once(self.assigned.get(reader_id, {}))
+        planned, wanted = self._planned.get(reader_id, {}), _at_once(self.assigned.get(reader_id, {}))
         return bool(self.events.get(reader_id)) or any(planned.get(name) != split for name, split in wanted.items())
 
     def is_told_everything(self, reader_id: int) -> bool:

@@ -57,7 +57,8 @@ def produce_all(
                 raise
             raise _too_large(topic, value, len(values) - sum(1 for _ in left) - 1) from error
         else:
-            producer.poll(0)
+            if len(values) >= WORTH_IT:
+                producer.poll(0)
             return
 
 

@@ -8,6 +8,7 @@ own entries do not, so nobody takes them for progress.
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Self, TypeAlias
 
 import attrs
@@ -214,6 +215,7 @@ class Counters:
         return attrs.evolve(self, **{name: getattr(self, name) + by for name, by in counted.items()})
 
 
+@cache
 def _key(connector: str, *rest: str | int) -> bytes:
     return _encode([FIRST, {"connector": connector}, *rest])
 

@@ -54,9 +54,11 @@ class FilesEnumerator(SplitEnumerator[FileSplit]):
     _looks_left: int = attrs.field(default=LAST_LOOKS, init=False)
     _is_all_listed: bool = attrs.field(default=False, init=False)
     _cutter: FileCutter = attrs.field(init=False)
+    _grows: bool = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._cutter = FileCutter(self.context, self.config)
+        self._grows = self.config.grows
         self._lister = Lister(self.config, self._may_be_missing)
         self._cleaner = Cleaner(self.config)
         self._strategy = registry.find("distributions", self.config.distribution_type)()
@@ -179,7 +181,7 @@ class FilesEnumerator(SplitEnumerator[FileSplit]):
         return action
 
     def _decided(self, found: FoundFile, entry: FileOffsetEntry | None) -> Action:
-        policy, grows = self.config.overwrite_policy, self.config.grows
+        policy, grows = self.config.overwrite_policy, self._grows
         if entry is not None and entry.parts:
             return CutFile.of(found, entry, self.context.offsets).what_to_do(policy)
         if entry is None or entry.is_version(found) or is_url(found.path):

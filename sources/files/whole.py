@@ -71,7 +71,8 @@ class WholeFiles:
     def _entry(self, found: FoundFile, content: LocalContent | None) -> FileOffsetEntry | None:
         """The entry to read on from, or None if there is nothing to read."""
         stored = self.stored(found.path)
-        decision = what_to_do(stored, found, content, self.config.overwrite_policy, grows=self.config.grows)
+        grows = self.portions.transformer.grows
+        decision = what_to_do(stored, found, content, self.config.overwrite_policy, grows=grows)
         match decision.action:
             case Action.FINISHED:
                 return None

@@ -69,6 +69,11 @@ class Ahead:
                 self._start_thread()
                 self._work.put((found, future))
 
+    @property
+    def has_room(self) -> bool:
+        """Whether it is worth asking: what is held goes one by one, and is filled up a few at a time."""
+        return len(self._asked) <= MOST_HELD // 2
+
     def take(self, found: S3Object) -> Fetched | None:
         """What came of an object; None where it was not asked for, or the task is to stop before it is there."""
         future = self._asked.pop(found, None)

@@ -20,7 +20,7 @@ from headrace.framework.errors import (
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
 
-__all__ = ["s3_failures"]
+__all__ = ["PASSING_STATUS", "s3_failures"]
 
 PASSING_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 PASSING_CODES = frozenset(
