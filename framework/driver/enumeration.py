@@ -133,8 +133,7 @@ class EnumeratorHost:
     def plan(self, reader_id: int) -> Sequence[Split]:
         """What the reader has to read, for its next plan; what it reports as finished is measured against that."""
         self._through.discard(reader_id)
-        mine = self.assigned.get(reader_id, {})
-        planned = self._planned[reader_id] = _at_once(mine)
+        planned = self._planned[reader_id] = _at_once(self.assigned.get(reader_id, {}))
         self._never_idle[reader_id] = any(split.is_endless for split in planned.values())
         return list(planned.values())
 
