@@ -8,7 +8,7 @@ so it takes a micro-batch to arrive, and after a failure it may arrive twice.
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from headrace.framework.config import SourceCommonConfig
@@ -18,6 +18,7 @@ from headrace.framework.source_offsets import SourceOffsets
 from headrace.framework.split_description import SplitDescription
 from headrace.framework.task import TaskContext, Yielded
 from headrace.offsets.entry import RECORD_COUNT
+from headrace.offsets.key import OffsetManagerKey
 from headrace.offsets.store import Offsets, OffsetStore
 
 __all__ = [
@@ -141,8 +142,12 @@ class SplitEnumeratorContext(Protocol[S_contra]):
         """How many splits the readers still have: an enumerator that has found enough may wait with finding more."""
         ...
 
-    def keep_rolled_up(self, keep: Callable[[int], bool]) -> None:
-        """Drop from the roll-up, before long, what is no longer there: the names to whose marks `keep` says no."""
+    def keep_rolled_up(self, keep: Callable[[int], bool], *, renewed: Collection[OffsetManagerKey] = ()) -> None:
+        """Drop from the roll-up, before long, what is no longer there: the names to whose marks `keep` says no.
+
+        `renewed` are source partitions that are there, are rolled up in another version, and have the mark of their
+        name to themselves: until this is called again, a version that is read of them may take that one's place.
+        """
         ...
 
     def loads(self) -> Sequence[int]:

@@ -6,9 +6,10 @@ never seen? So a roll-up keeps, of each finished source partition, two marks: 48
 that stand for the version that was read. It is kept in 1024 shards by the first bits of the name's mark; a shard is
 one record of the topic, its names sorted and Rice-coded. A million pieces take 7.2 MB.
 
-What was rolled up is always found again. Of a piece that was never seen, one in 2**48 / n is taken for one of the n
-that were rolled up, and then almost certainly for another version of it; of a piece that has changed, one in 2**28 is
-taken for unchanged. A low watermark in place of this could not tell "finished" from "never seen".
+What was rolled up is always found again. The mark of a name stands for one source partition: another one that has the
+same mark keeps its entry. Of a piece that was never seen, one in 2**48 / n is taken for one of the n that were rolled
+up, and then almost certainly for another version of it; of a piece that has changed, one in 2**28 is taken for
+unchanged. A low watermark in place of this could not tell "finished" from "never seen".
 """
 
 import hashlib
@@ -16,7 +17,7 @@ import json
 import struct
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import attrs
 
@@ -77,12 +78,26 @@ class RolledUp:
         """
         if not self.shards:
             return None
-        mark = name_mark(key)
-        names, versions = self._shard(mark >> WITHIN_BITS)
-        place = bisect_left(names, mark)
-        if place == len(names) or names[place] != mark:
-            return None
-        return versions[place] == version_mark(version)
+        known = self._version(name_mark(key))
+        return None if known is None else known == version_mark(version)
+
+    def fitting(
+        self, finished: Mapping[OffsetManagerKey, str], *, renewed: Collection[OffsetManagerKey] = ()
+    ) -> dict[OffsetManagerKey, Finished]:
+        """Those of `finished` that can be rolled up, with their marks.
+
+        A name's mark is either free, or stands for this very version, or for an older one of a source partition that
+        is among `renewed`. Any other may be taken by somebody else, whom nothing would tell from an older version.
+        """
+        taken: dict[int, int] = {}
+        fits = {}
+        for key, text in finished.items():
+            name, version = name_mark(key), version_mark(text)
+            holder = taken[name] if name in taken else None if key in renewed else self._version(name)
+            if holder is None or holder == version:
+                taken[name] = version
+                fits[key] = (name, version)
+        return fits
 
     def __iter__(self) -> Iterator[Finished]:
         """Everything that is rolled up, in the order of the marks."""
@@ -108,6 +123,11 @@ class RolledUp:
             if after != before:
                 changed[shard] = encode_shard(sorted(after.items())) if after else None
         return changed
+
+    def _version(self, name: int) -> int | None:
+        names, versions = self._shard(name >> WITHIN_BITS)
+        place = bisect_left(names, name)
+        return versions[place] if place < len(names) and names[place] == name else None
 
     def _shard(self, shard: int) -> tuple["array[int]", "array[int]"]:
         if shard not in self._decoded:

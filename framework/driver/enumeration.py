@@ -5,7 +5,7 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from headrace.framework.errors import HeadraceError, PipelineError, RetriableErr
 from headrace.framework.splits import Split, SplitEnumerator, SplitSource
 from headrace.framework.stage import Stage
 from headrace.framework.worker.transaction import COMPLETE
+from headrace.offsets.key import OffsetManagerKey
 from headrace.offsets.store import Offsets, OffsetStore
 
 __all__ = ["EnumeratorHost"]
@@ -59,6 +60,7 @@ class EnumeratorHost:
     assigned: dict[int, dict[str, Split]] = attrs.field(factory=dict, init=False)
     events: dict[int, list[Mapping[str, Any]]] = attrs.field(factory=dict, init=False)
     still_there: Callable[[int], bool] | None = attrs.field(default=None, init=False)
+    renewed: frozenset[OffsetManagerKey] = attrs.field(factory=frozenset, init=False)
     skipped: int = attrs.field(default=0, init=False)
     completed: int = attrs.field(default=0, init=False)
     _warnings: list[str] = attrs.field(factory=list, init=False)
@@ -256,9 +258,9 @@ class EnumeratorHost:
         """What is assigned and not finished."""
         return sum(len(mine) for mine in self.assigned.values())
 
-    def keep_rolled_up(self, keep: Callable[[int], bool]) -> None:
+    def keep_rolled_up(self, keep: Callable[[int], bool], *, renewed: Collection[OffsetManagerKey] = ()) -> None:
         """Keep it for the next pause between batches."""
-        self.still_there = keep
+        self.still_there, self.renewed = keep, frozenset(renewed)
 
     def loads(self) -> Sequence[int]:
         """What each reader still has to read."""

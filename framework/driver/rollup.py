@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -64,16 +64,16 @@ class RollUp:
         if still_there is not None and len(self.claim.view.rollup):
             self.claim.roll_up(keep=still_there)
         if self.min_entries and len(self.claim.view.entries) >= self._at:
-            self._roll_up(self._finished(host))
+            self._roll_up(self._finished(host), host.renewed)
         if self._turns and self.clock() >= self._turns[0]:
             del self._turns[0]
             self.claim.turn_segments()
 
-    def _roll_up(self, finished: Sequence[tuple[OffsetManagerKey, str]]) -> None:
+    def _roll_up(self, finished: Sequence[tuple[OffsetManagerKey, str]], renewed: Collection[OffsetManagerKey]) -> None:
         entries = self.claim.view.entries
         before = len(entries)
         for start in range(0, len(finished), AT_A_TIME):
-            self.claim.roll_up(dict(finished[start : start + AT_A_TIME]))
+            self.claim.roll_up(dict(finished[start : start + AT_A_TIME]), renewed=renewed)
         # What is not finished by now is looked at again when as many have come.
         self._at = len(entries) + self.min_entries
         self._turns = self._after(*TURNS_AFTER_S)

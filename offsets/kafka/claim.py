@@ -1,7 +1,7 @@
 """How a run takes over a connector, so that no older one can add anything after it."""
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import repeat
@@ -27,7 +27,6 @@ from headrace.offsets.kafka.records import (
 from headrace.offsets.kafka.settings import KafkaSettings
 from headrace.offsets.kafka.view import KafkaOffsetView
 from headrace.offsets.key import OffsetManagerKey
-from headrace.offsets.rollup import name_mark, version_mark
 from headrace.offsets.store import Offsets
 
 __all__ = ["Claim"]
@@ -149,19 +148,24 @@ class Claim:
         return len(keys) + rolled_up
 
     def roll_up(
-        self, finished: Mapping[OffsetManagerKey, str] = EMPTY, *, keep: Callable[[int], bool] | None = None
+        self,
+        finished: Mapping[OffsetManagerKey, str] = EMPTY,
+        *,
+        renewed: Collection[OffsetManagerKey] = (),
+        keep: Callable[[int], bool] | None = None,
     ) -> None:
         """Put marks in the roll-up in the place of the entries of `finished`, by their versions, in one transaction.
 
-        What is rolled up already leaves it where `keep` says no to the mark of its name. Between batches only, and
-        only for what no task holds.
+        An entry stays as it is where the mark of its name is taken, unless `renewed` says that it is its own, of an
+        older version. What is rolled up already leaves it where `keep` says no to the mark of its name. Between batches
+        only, and only for what no task holds.
         """
-        marks = ((name_mark(key), version_mark(version)) for key, version in finished.items())
-        shards = self.view.rollup.changed(marks, keep=keep)
+        fits = self.view.rollup.fitting(finished, renewed=renewed)
+        shards = self.view.rollup.changed(fits.values(), keep=keep)
         known = self.view.entries
         records = [
             *self.shard_records(shards),
-            *((raw, None) for key in finished for raw in self.view.raw_keys(key) if raw in known),
+            *((raw, None) for key in fits for raw in self.view.raw_keys(key) if raw in known),
         ]
         self._commit(records)
         for key, value in records:

@@ -3,9 +3,9 @@
 import sys
 import threading
 import time
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any
 
 import attrs
@@ -19,12 +19,14 @@ from headrace.framework.naming import NameTemplate
 from headrace.framework.splits import SplitEnumerator, SplitEnumeratorContext
 from headrace.framework.stage import Stage
 from headrace.framework.stop_rule import TimeLimit
+from headrace.offsets.key import OffsetManagerKey
+from headrace.offsets.rollup import name_mark
 from headrace.offsets.store import Offsets
 from headrace.sources.s3.config import S3Config
 from headrace.sources.s3.cutting import Cutter
-from headrace.sources.s3.entry import OVERWRITTEN, Action
+from headrace.sources.s3.entry import OVERWRITTEN, Action, object_key
 from headrace.sources.s3.listing import Skipped
-from headrace.sources.s3.objects import S3Object
+from headrace.sources.s3.objects import S3Object, version_name
 from headrace.sources.s3.progress import Standing, standings
 from headrace.sources.s3.splits import S3Split
 from headrace.sources.s3.sweep import Part, Sweep
@@ -69,6 +71,7 @@ class S3Enumerator(SplitEnumerator[S3Split]):
     _settled: dict[str, str] = attrs.field(factory=dict, init=False)
     _told: set[str] = attrs.field(factory=set, init=False)
     _cutter: Cutter = attrs.field(init=False)
+    _changed: list[S3Object] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._cutter = Cutter(self.context, self.config)
@@ -92,7 +95,7 @@ class S3Enumerator(SplitEnumerator[S3Split]):
     @override
     def handle_source_event(self, reader_id: int, event: Mapping[str, Any]) -> None:
         """A reader of a part has found that the object was overwritten: all of it is begun anew."""
-        self._assign(self._to_read([S3Object(**event)]))
+        self._assign(self._to_read(self._standings([S3Object(**event)])))
 
     @override
     def offsets_to_write(self) -> Offsets:
@@ -127,7 +130,12 @@ class S3Enumerator(SplitEnumerator[S3Split]):
     def _take_in(self, part: Part) -> None:
         for found, why in part.left_out:
             self._leave_out(found, str(why), warn=why is Skipped.ARCHIVED)
-        self._assign(self._to_read([found for found in part.objects if self._settled.get(found.key) != found.etag]))
+        told = self._standings([found for found in part.objects if self._settled.get(found.key) != found.etag])
+        if self._sweep.is_whole:
+            # Of very many the rest is noted by a later walk.
+            changed = (one.found for one in told if self._is_rolled_up_otherwise(one))
+            self._changed += islice(changed, ENOUGH - len(self._changed))
+        self._assign(self._to_read(told))
         if part.ended:
             self._sweep_ended(self._sweep, part)
         else:
@@ -159,11 +167,15 @@ class S3Enumerator(SplitEnumerator[S3Split]):
     def _reconcile(self, sweep: Sweep, last: Part) -> None:
         self._whole_at = time.monotonic()
         self._in_one_page = sweep.seen <= self.config.page_size
-        # What is no longer there is forgotten: it may come back.
+        changed, self._changed = self._changed, []
+        # What is no longer there is forgotten: it may come back. What has changed is looked at until it is rolled up.
         self._settled = {found.key: found.etag for found in last.objects} if self._in_one_page else {}
+        for found in changed:
+            self._settled.pop(found.key, None)
         if self._scope.startswith(self._listed):
             marks = sorted(sweep.marks)
-            self.context.keep_rolled_up(lambda mark: _holds(marks, mark))
+            renewed = [key for found in changed if _is_alone(marks, key := object_key(found.bucket, found.key))]
+            self.context.keep_rolled_up(lambda mark: _holds(marks, mark), renewed=renewed)
 
     def _is_whole_due(self) -> bool:
         if self._whole_at is None or self._in_one_page or self._limit.has_come:
@@ -174,10 +186,19 @@ class S3Enumerator(SplitEnumerator[S3Split]):
     def _interval_s(self) -> float:
         return self.config.discovery_interval_ms / 1000
 
-    def _to_read(self, objects: Sequence[S3Object]) -> list[S3Split]:
-        told = [
-            (one, self._action(one)) for one in standings(objects, self.context.offsets, self.config.overwrite_policy)
-        ]
+    def _standings(self, objects: Sequence[S3Object]) -> list[Standing]:
+        return standings(objects, self.context.offsets, self.config.overwrite_policy)
+
+    def _is_rolled_up_otherwise(self, one: Standing) -> bool:
+        """Whether the roll-up has another version than the one that is there, or another object of the same mark."""
+        found = one.found
+        if one.rolled_up or one.entry is None:
+            return one.rolled_up and one.decision.action is not Action.FINISHED
+        version = version_name(found.etag, found.size)
+        return self.context.offsets.rolled_up(object_key(found.bucket, found.key), version) is False
+
+    def _to_read(self, objects: Sequence[Standing]) -> list[S3Split]:
+        told = [(one, self._action(one)) for one in objects]
         to_read = [one for one, action in told if action in {Action.READ, Action.REREAD}]
         finished = [one for one, action in told if action is Action.FINISHED]
         for one in finished:
@@ -234,6 +255,12 @@ def _common(one: str, other: str) -> str:
 
 def _do_nothing() -> None:
     """There is enough to read: the next look is later."""
+
+
+def _is_alone(marks: Sequence[int], key: OffsetManagerKey) -> bool:
+    """Whether no other name has this one's mark."""
+    mark = name_mark(key)
+    return bisect_right(marks, mark) - bisect_left(marks, mark) == 1
 
 
 def _holds(marks: Sequence[int], mark: int) -> bool:

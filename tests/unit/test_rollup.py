@@ -13,6 +13,10 @@ def key(number, bucket="b"):
     return OffsetManagerKey({"bucket": bucket, "objectKey": f"in/{number:06d}.jsonl"})
 
 
+TWINS = [OffsetManagerKey({"bucket": "b", "objectKey": f"in/{n}.jsonl"}) for n in ("3768907ca6eb", "597893490347")]
+"""Two names with the same mark."""
+
+
 def rolled_up(versions):
     made = RolledUp()
     for shard, value in made.changed((name_mark(one), version_mark(two)) for one, two in versions.items()).items():
@@ -44,6 +48,40 @@ def test_a_name_that_is_added_again_has_its_newer_version():
     assert (known.knows(key(1), "new"), known.knows(key(1), "old")) == (True, False)
     assert known.knows(key(2), "same") is True
     assert len(known) == 2
+
+
+def taken_in(known, finished, **renewed):
+    fits = known.fitting(finished, **renewed)
+    for shard, value in known.changed(fits.values()).items():
+        known.take(shard, value)
+    return set(fits)
+
+
+def test_a_mark_stands_for_one_name():
+    """Of two names with one mark the first is rolled up and the second is left out, in one go or in two."""
+    first, second = TWINS
+    assert name_mark(first) == name_mark(second)
+    together, later = RolledUp(), rolled_up({first: "1"})
+    assert taken_in(together, {first: "1", second: "2"}) == {first}
+    assert taken_in(later, {second: "2"}) == set()
+    assert [known.knows(first, "1") for known in (together, later)] == [True, True]
+
+
+def test_twins_of_one_version_are_both_rolled_up():
+    """Where the versions have one mark as well, it answers for both names."""
+    first, second = TWINS
+    known = RolledUp()
+    assert taken_in(known, {first: "1", second: "1"}) == {first, second}
+    assert (len(known), known.knows(first, "1"), known.knows(second, "1")) == (1, True, True)
+
+
+def test_a_newer_version_takes_the_place_of_an_older_one_only_where_it_is_its_own():
+    """What is known to have the mark to itself is renewed; its twin, of which that is not known, waits."""
+    first, second = TWINS
+    known = rolled_up({first: "old"})
+    assert taken_in(known, {first: "new"}) == set()
+    assert taken_in(known, {second: "2", first: "new"}, renewed={first}) == {first}
+    assert (known.knows(first, "new"), known.knows(first, "old")) == (True, False)
 
 
 def test_what_is_not_kept_leaves_and_a_shard_without_anything_is_a_tombstone():

@@ -15,6 +15,7 @@ from headrace.framework.run import Run
 from headrace.framework.worker.execute import execute
 from headrace.framework.worker.kept import KEPT
 from headrace.framework.worker.signals import TaskSignals
+from headrace.offsets import rollup
 from headrace.offsets.hashing import partition_for
 from headrace.offsets.kafka.claim import Claim
 from headrace.offsets.kafka.log import OffsetsLog
@@ -23,6 +24,7 @@ from headrace.offsets.kafka.records import EnumeratorState, enumerator_key
 from headrace.offsets.kafka.reset import reset
 from headrace.offsets.kafka.settings import KafkaSettings
 from headrace.offsets.kafka.view import KafkaOffsetView
+from headrace.offsets.key import OffsetManagerKey
 from headrace.sources.s3 import S3Source, enumerator, sweep
 from headrace.sources.s3.objects import S3Object, version_name
 from headrace.sources.s3.splits import S3Split
@@ -107,6 +109,53 @@ def test_an_overwritten_object_is_found_after_its_roll_up(rolled_up):
     rolled_up.put("in-003", records_of("in-003", 4, start=100))
     assert rolled_up.run(**SMALL).records == 4
     assert rolled_up.run(**SMALL).records == 0
+
+
+def test_an_overwritten_object_is_rolled_up_again(rolled_up):
+    """Its newer version takes the older one's place, and an older one that comes back is another version again."""
+    for start, records in ((100, 4), (200, 5), (100, 4)):
+        rolled_up.put("in-003", records_of("in-003", records, start=start))
+        assert rolled_up.run(**SMALL | {"offsets__rollup__min__entries": "1"}).records == records
+        assert (len(rolled_up.entries()), len(view_of(rolled_up).rollup)) == (0, 12)
+    assert rolled_up.run(**SMALL).records == 0
+
+
+def test_an_entry_that_was_left_beside_an_older_roll_up_is_rolled_up_later(rolled_up):
+    """A run that ends before it rolls up leaves an entry that counts, until a run with a whole listing rolls it up."""
+    rolled_up.put("in-003", records_of("in-003", 4, start=100))
+    assert rolled_up.run(**SMALL | {"offsets__rollup__min__entries": "0"}).records == 4
+    assert len(rolled_up.entries()) == 1
+    assert rolled_up.run(**SMALL | {"offsets__rollup__min__entries": "1"}).records == 0
+    assert (len(rolled_up.entries()), len(view_of(rolled_up).rollup)) == (0, 12)
+
+
+def test_of_two_objects_with_one_mark_none_is_read_again(trial, monkeypatch):
+    """Marks may collide: the object that comes second keeps its entry, and neither is ever read twice."""
+    alike = mark_that_takes_for_one("in-002", "in-005", "in-007")
+    monkeypatch.setattr(rollup, "name_mark", alike)
+    monkeypatch.setattr(sweep, "name_mark", alike)
+    monkeypatch.setattr(enumerator, "name_mark", alike)
+    feed(trial, range(12))
+    at_once = SMALL | {"offsets__rollup__min__entries": "1"}
+    trial.run(**at_once)
+    assert (len(trial.entries()), len(view_of(trial).rollup)) == (2, 10)
+    assert [trial.run(**at_once).records for _ in range(2)] == [0, 0]
+    trial.put("in-005", records_of("in-005", 3, start=100))
+    assert [trial.run(**at_once).records for _ in range(2)] == [3, 0]
+    assert (len(trial.entries()), len(view_of(trial).rollup)) == (2, 10)
+
+
+def mark_that_takes_for_one(*names):
+    true_mark = rollup.name_mark
+    first = names[0]
+
+    def alike(key):
+        names_of = dict(key.mapping)
+        return true_mark(
+            OffsetManagerKey({**names_of, "objectKey": first} if names_of["objectKey"] in names else names_of)
+        )
+
+    return alike
 
 
 def test_an_overwritten_object_may_be_left_out_after_its_roll_up(rolled_up):
