@@ -4,7 +4,9 @@ One entry per object for ever makes the offsets topic grow without end. What is 
 answer to one question about a piece that a listing shows: was it read to its end in this version, in another one, or
 never seen? So a roll-up keeps, of each finished source partition, two marks: 48 bits that stand for its name and 28
 that stand for the version that was read. It is kept in 1024 shards by the first bits of the name's mark; a shard is
-one record of the topic, its names sorted and Rice-coded. A million pieces take 7.2 MB.
+one record of the topic, its names sorted and Rice-coded. A million pieces take 7.2 MB. A shard takes so many pieces
+that its record stays below 512 KB, half of what a broker takes by default: 80 million in all. Those beyond that keep
+their entries.
 
 What was rolled up is always found again. The mark of a name stands for one source partition: another one that has the
 same mark keeps its entry. Of a piece that was never seen, one in 2**48 / n is taken for one of the n that were rolled
@@ -30,6 +32,9 @@ NAME_BITS = 48
 VERSION_BITS = 28
 SHARDS = 1024
 WITHIN_BITS = NAME_BITS - 10
+
+MOST_IN_SHARD = 80_000
+"""However so many lie, their record has at most 516,397 bytes: 50 bits each, and 2**17 for the distances."""
 
 FORMAT = 1
 HEAD = struct.Struct(">BBI")
@@ -69,7 +74,7 @@ class RolledUp:
 
     def __len__(self) -> int:
         """How many source partitions are rolled up."""
-        return sum(HEAD.unpack_from(value)[2] for value in self.shards.values() if len(value) >= HEAD.size)
+        return sum(map(self._count, self.shards))
 
     def knows(self, key: OffsetManagerKey, version: str) -> bool | None:
         """Whether `key` was read to its end in this version; False if in another one, None if it is not rolled up.
@@ -86,18 +91,27 @@ class RolledUp:
     ) -> dict[OffsetManagerKey, Finished]:
         """Those of `finished` that can be rolled up, with their marks.
 
-        A name's mark is either free, or stands for this very version, or for an older one of a source partition that
-        is among `renewed`. Any other may be taken by somebody else, whom nothing would tell from an older version.
+        A name's mark is either free, in a shard that has room, or stands for this very version, or for an older one of
+        a source partition that is among `renewed`. Any other may be taken by somebody else, whom nothing would tell
+        from an older version.
         """
         taken: dict[int, int] = {}
+        room: dict[int, int] = {}
         fits = {}
         for key, text in finished.items():
             name, version = name_mark(key), version_mark(text)
-            holder = taken[name] if name in taken else None if key in renewed else self._version(name)
-            if holder is None or holder == version:
-                taken[name] = version
-                fits[key] = (name, version)
+            known = self._version(name)
+            holder = taken[name] if name in taken else None if key in renewed else known
+            if holder not in {None, version} or not (known is not None or name in taken or self._admit(name, room)):
+                continue
+            taken[name] = version
+            fits[key] = (name, version)
         return fits
+
+    @property
+    def full(self) -> int:
+        """How many shards take no more."""
+        return sum(self._count(shard) >= MOST_IN_SHARD for shard in self.shards)
 
     def __iter__(self) -> Iterator[Finished]:
         """Everything that is rolled up, in the order of the marks."""
@@ -123,6 +137,17 @@ class RolledUp:
             if after != before:
                 changed[shard] = encode_shard(sorted(after.items())) if after else None
         return changed
+
+    def _admit(self, name: int, room: dict[int, int]) -> bool:
+        """Take one place of what `room` says is left in the name's shard, if there is one."""
+        shard = name >> WITHIN_BITS
+        left = room.setdefault(shard, MOST_IN_SHARD - self._count(shard))
+        room[shard] = left - 1
+        return left > 0
+
+    def _count(self, shard: int) -> int:
+        value = self.shards.get(shard, b"")
+        return int(HEAD.unpack_from(value)[2]) if len(value) >= HEAD.size else 0
 
     def _version(self, name: int) -> int | None:
         names, versions = self._shard(name >> WITHIN_BITS)

@@ -87,7 +87,7 @@ class Coordinator:
             host = self._host = EnumeratorHost(name, tasks, self.claim.view, self.bounded, self.wake)
             host.start(self.source, self._remembered)
             self._giving_back = GivingBack(host, self.claim)
-            self._housekeeping = RollUp(self.source, self.claim, self.config.rollup_min_entries)
+            self._housekeeping = RollUp(self.source, self.claim, self.config.rollup_min_entries, self.warn)
 
     @property
     def is_over(self) -> bool:

@@ -11,6 +11,7 @@ from headrace.framework.driver.enumeration import EnumeratorHost
 from headrace.framework.splits import SplitSource
 from headrace.offsets.kafka.cleaning import TURNS_AFTER_S
 from headrace.offsets.key import OffsetManagerKey
+from headrace.offsets.rollup import SHARDS
 
 if TYPE_CHECKING:
     from headrace.offsets.kafka.claim import Claim
@@ -43,6 +44,7 @@ class RollUp:
     source: SplitSource[Any]
     claim: "Claim"
     min_entries: int
+    warn: Callable[[str], None] = log.warning
     clock: Callable[[], float] = time.monotonic
     _at: int = attrs.field(init=False)
     _turns: list[float] = attrs.field(factory=list, init=False)
@@ -78,6 +80,11 @@ class RollUp:
         self._at = len(entries) + self.min_entries
         self._turns = self._after(*TURNS_AFTER_S)
         log.info("%s: %d entries are rolled up", self.claim.settings.connector, before - len(entries))
+        if full := self.claim.view.rollup.full:
+            self.warn(
+                f"the roll-up of finished objects has no room in {full} of its {SHARDS} shards: what belongs there "
+                "keeps its entries on the offsets topic; read a part of the source under another connector name"
+            )
 
     def _after(self, *seconds: float) -> list[float]:
         return [self.clock() + after for after in seconds]

@@ -2,7 +2,8 @@ import pytest
 
 from headrace.framework.errors import MalformedOffsetError
 from headrace.offsets.key import OffsetManagerKey
-from headrace.offsets.rollup import SHARDS, RolledUp, decode_shard, encode_shard, name_mark, version_mark
+from headrace.offsets import rollup
+from headrace.offsets.rollup import MOST_IN_SHARD, SHARDS, RolledUp, decode_shard, encode_shard, name_mark, version_mark
 
 LITERAL = bytes.fromhex("0124000000038000000000000000c00000001bffffffc7fffffffdc00000a8")
 LITERAL_NAMES = [3 << 38, (3 << 38) + 7, (4 << 38) - 1]
@@ -102,6 +103,28 @@ def test_a_million_pieces_take_less_than_eight_bytes_each():
     step = (1 << 38) // of_one_shard
     data = encode_shard([(number * step, number) for number in range(of_one_shard)])
     assert len(data) < 7.5 * of_one_shard
+
+
+@pytest.mark.parametrize("lie", ["evenly", "at the beginning", "at the end"])
+def test_the_record_of_a_full_shard_stays_below_its_limit(lie):
+    """However the names of as many pieces as a shard takes lie, its record has at most 512 KB."""
+    step = {"evenly": (1 << 38) // MOST_IN_SHARD}.get(lie, 1)
+    first = (1 << 38) - MOST_IN_SHARD if lie == "at the end" else 0
+    data = encode_shard([(first + number * step, (1 << 28) - 1) for number in range(MOST_IN_SHARD)])
+    assert len(data) <= 512 * 1024
+
+
+def test_what_finds_its_shard_full_is_left_out(monkeypatch):
+    """A full shard takes nothing new, in one go or in two, but newer versions of what it has; the others go on."""
+    monkeypatch.setattr(rollup, "MOST_IN_SHARD", 3)
+    some = [key(number) for number in range(30_000) if name_mark(key(number)) >> 38 == 7]
+    other = next(key(number) for number in range(30_000) if name_mark(key(number)) >> 38 == 8)
+    known = rolled_up({some[0]: "1"})
+    assert known.full == 0
+    assert taken_in(known, dict.fromkeys([*some[:5], other], "1")) == {*some[:3], other}
+    assert taken_in(known, dict.fromkeys(some, "1")) == set(some[:3])
+    assert taken_in(known, {some[0]: "2", some[4]: "1"}, renewed={some[0]}) == {some[0]}
+    assert (known.full, len(known)) == (1, 4)
 
 
 def test_a_shard_of_the_first_form_is_read_for_ever():
