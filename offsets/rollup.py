@@ -101,8 +101,9 @@ class RolledUp:
         for key, text in finished.items():
             name, version = name_mark(key), version_mark(text)
             known = self._version(name)
-            holder = taken[name] if name in taken else None if key in renewed else known
-            if holder not in {None, version} or not (known is not None or name in taken or self._admit(name, room)):
+            holder = taken.get(name, None if key in renewed else known)
+            is_new = known is None and name not in taken
+            if holder not in {None, version} or (is_new and not self._admit(name, room)):
                 continue
             taken[name] = version
             fits[key] = (name, version)

@@ -41,6 +41,7 @@ OVERLOADED = sys.maxsize
 
 WATERMARK = "watermark"
 SCOPE = "scope"
+START = "startKey"
 
 
 @attrs.define
@@ -66,6 +67,7 @@ class S3Enumerator(SplitEnumerator[S3Split]):
     _sweep: Sweep = attrs.field(init=False)
     _watermark: str | None = attrs.field(default=None, init=False)
     _scope: str = attrs.field(init=False)
+    _start: str | None = attrs.field(init=False)
     _whole_at: float | None = attrs.field(default=None, init=False)
     _in_one_page: bool = attrs.field(default=False, init=False)
     _settled: dict[str, str] = attrs.field(factory=dict, init=False)
@@ -82,6 +84,8 @@ class S3Enumerator(SplitEnumerator[S3Split]):
         known = self.state or {}
         self._watermark = known.get(WATERMARK)
         self._scope = _common(known.get(SCOPE, self._listed), self._listed)
+        # Where only the scope is known, it was stored by a version that did not write down where a listing began.
+        self._start = _lower(known.get(START), self.config.start_key) if SCOPE in known else self.config.start_key
         self._sweep = self._new_sweep(None if self.context.planning else self._watermark)
 
     @override
@@ -105,7 +109,8 @@ class S3Enumerator(SplitEnumerator[S3Split]):
     def snapshot_state(self) -> Mapping[str, Any]:
         # In a small bucket it would change all the time, and save nothing.
         watermark = {} if self._in_one_page or self._watermark is None else {WATERMARK: self._watermark}
-        return {SCOPE: self._scope, **watermark}
+        start = {} if self._start is None else {START: self._start}
+        return {SCOPE: self._scope, **start, **watermark}
 
     @override
     def close(self) -> None:
@@ -113,8 +118,13 @@ class S3Enumerator(SplitEnumerator[S3Split]):
 
     @property
     def _listed(self) -> str:
-        """What this run's whole listing covers; one that begins behind a key covers less than anything."""
-        return f"s3://{self.config.bucket}/{self.config.prefix or ''}{'*' if self.config.start_key else ''}"
+        """What the keys begin with in this run's whole listing."""
+        return f"s3://{self.config.bucket}/{self.config.prefix or ''}"
+
+    @property
+    def _covers_all(self) -> bool:
+        """Whether this run's whole listing shows all that any earlier one has shown: what it lacks is gone."""
+        return self._scope.startswith(self._listed) and self._start == self.config.start_key
 
     def _new_sweep(self, start_after: str | None) -> Sweep:
         return Sweep(
@@ -172,7 +182,7 @@ class S3Enumerator(SplitEnumerator[S3Split]):
         self._settled = {found.key: found.etag for found in last.objects} if self._in_one_page else {}
         for found in changed:
             self._settled.pop(found.key, None)
-        if self._scope.startswith(self._listed):
+        if self._covers_all:
             marks = sorted(sweep.marks)
             renewed = [key for found in changed if _is_alone(marks, key := object_key(found.bucket, found.key))]
             self.context.keep_rolled_up(lambda mark: _holds(marks, mark), renewed=renewed)
@@ -246,6 +256,11 @@ class S3Enumerator(SplitEnumerator[S3Split]):
             plan = self._strategy.plan(wanted, tasks, given=given, loads=loads)
             return [plan[one.name] for one in wanted]
         return [self._strategy.task_for(split.as_object(), tasks) for split in splits]
+
+
+def _lower(one: str | None, other: str | None) -> str | None:
+    """The key that comes first; None is the beginning."""
+    return None if one is None or other is None else min(one, other)
 
 
 def _common(one: str, other: str) -> str:

@@ -1,8 +1,8 @@
 import pytest
 
 from headrace.framework.errors import MalformedOffsetError
-from headrace.offsets.key import OffsetManagerKey
 from headrace.offsets import rollup
+from headrace.offsets.key import OffsetManagerKey
 from headrace.offsets.rollup import MOST_IN_SHARD, SHARDS, RolledUp, decode_shard, encode_shard, name_mark, version_mark
 
 LITERAL = bytes.fromhex("0124000000038000000000000000c00000001bffffffc7fffffffdc00000a8")

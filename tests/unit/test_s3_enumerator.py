@@ -20,7 +20,7 @@ class Idle(S3Enumerator):
 class Source:
     """As much of a source as the host needs."""
 
-    def __init__(self, distribution):
+    def __init__(self, distribution, **props):
         self.config = S3Config.from_props(
             {
                 "name": "orders",
@@ -29,6 +29,7 @@ class Source:
                 "aws.s3.bucket.name": "bucket",
                 "topic": "t",
                 "distribution.type": distribution,
+                **{name.replace("__", "."): value for name, value in props.items()},
             }
         )
 
@@ -75,3 +76,27 @@ def test_other_strategies_stay_by_their_rule(hosted):
     host.hand_back(97 % 3, [one])
 
     assert keys(host) == [[], ["a"], []]
+
+
+@pytest.mark.parametrize(
+    ("known", "start_key", "state", "covers_all"),
+    [
+        (None, None, {"scope": "s3://bucket/"}, True),
+        (None, "m", {"scope": "s3://bucket/", "startKey": "m"}, True),
+        ({"scope": "s3://bucket/", "startKey": "a"}, "m", {"scope": "s3://bucket/", "startKey": "a"}, False),
+        ({"scope": "s3://bucket/", "startKey": "m"}, "a", {"scope": "s3://bucket/", "startKey": "a"}, True),
+        ({"scope": "s3://bucket/", "startKey": "a"}, None, {"scope": "s3://bucket/"}, True),
+        ({"scope": "s3://bucket/"}, "m", {"scope": "s3://bucket/"}, False),
+        ({"scope": "s3://bucket/*"}, "m", {"scope": "s3://bucket/"}, False),
+        ({"scope": "s3://bucket/*"}, None, {"scope": "s3://bucket/"}, True),
+        ({"scope": "s3://bucket/in/"}, None, {"scope": "s3://bucket/"}, True),
+        ({"scope": "s3://other/"}, None, {"scope": "s3://"}, False),
+    ],
+)
+def test_what_earlier_runs_have_listed_is_remembered(known, start_key, state, covers_all):
+    """A listing forgets only if no earlier one saw more; a state of before (`*`) does not say where that began."""
+    props = {} if start_key is None else {"native__start__key": start_key}
+    made = EnumeratorHost("orders", 3, MemoryOffsetStore(), bounded=True)
+    enumerator = Source("balanced", **props).create_enumerator(made, known)
+    assert enumerator.snapshot_state() == state
+    assert enumerator._covers_all is covers_all

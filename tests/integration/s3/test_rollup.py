@@ -158,6 +158,16 @@ def mark_that_takes_for_one(*names):
     return alike
 
 
+def test_a_full_roll_up_is_named(rolled_up, monkeypatch):
+    """What finds no room in it keeps its entries, which count as before; the summary says so."""
+    monkeypatch.setattr(rollup, "MOST_IN_SHARD", 1)
+    feed(rolled_up, range(12, 600), records=1)
+    told = rolled_up.run(**SMALL)
+    assert len(rolled_up.entries()) + len(view_of(rolled_up).rollup) == 600
+    assert "has no room in" in "".join(told.warnings)
+    assert rolled_up.run(**SMALL).records == 0
+
+
 def test_an_overwritten_object_may_be_left_out_after_its_roll_up(rolled_up):
     """`ignore` leaves it out with a word, `fail` fails the run: the roll-up tells another version from a new object."""
     rolled_up.harness.add("in-003", records_of("in-003", 4, start=100))
@@ -184,6 +194,25 @@ def test_a_run_that_lists_less_forgets_nothing(rolled_up):
     rolled_up.run(**SMALL, native__start__key="in-005")
     assert len(view_of(rolled_up).rollup) == 12
     assert rolled_up.run(**SMALL).records == 0
+
+
+def test_a_start_key_that_is_moved_forgets_nothing(rolled_up):
+    """Runs that begin behind different keys do not take for deleted what only the one with the lower key lists."""
+    reset(settings_of(rolled_up))
+    rolled_up.run(**SMALL, native__start__key="in-001")
+    rolled_up.run(**SMALL, native__start__key="in-005")
+    assert len(view_of(rolled_up).rollup) == 10
+    assert rolled_up.run(**SMALL, native__start__key="in-001").records == 0
+    assert remembered(rolled_up)["startKey"] == "in-001"
+
+
+def test_what_is_deleted_behind_the_same_start_key_is_forgotten(trial):
+    """Where all runs begin behind the same key, what is no longer listed leaves the roll-up."""
+    feed(trial, range(14))
+    trial.run(**SMALL, native__start__key="in-001")
+    delete(trial, "in-007")
+    trial.run(**SMALL, native__start__key="in-001")
+    assert len(view_of(trial).rollup) == 11
 
 
 def test_reset_forgets_the_roll_up_too(rolled_up):
