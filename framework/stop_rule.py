@@ -27,7 +27,13 @@ class StopKind(enum.StrEnum):
     """So many records are committed, in the whole source."""
 
     IDLE = "idle"
-    """For so long no split of the source has given a record."""
+    """For so long no split of the source has given a record, and nothing that has an end was left to be read.
+
+    The time counts from the last of: the last committed record, the source's first answer, the end of a stall. It
+    stands still until the tasks have begun, and while an object is being read, however long that takes: a source that
+    is down or slow is not idle, and no object is cut off. With a task of one's own that commits whole objects, the end
+    comes with that of a micro-batch.
+    """
 
 
 @attrs.frozen(kw_only=True)

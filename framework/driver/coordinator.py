@@ -8,28 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from headrace.framework.config import SourceCommonConfig
+from headrace.framework.config import Boundary, SourceCommonConfig
 from headrace.framework.driver.account import Account
 from headrace.framework.driver.enumeration import EnumeratorHost
 from headrace.framework.driver.giving_back import GivingBack
+from headrace.framework.driver.hearing import Hearing
 from headrace.framework.driver.rollup import RollUp
-from headrace.framework.driver.rule_watch import RuleWatch
+from headrace.framework.driver.rule_watch import RuleWatch, Signs
 from headrace.framework.driver.stall import Stall
 from headrace.framework.driver.summary import Progress, RunSummary
 from headrace.framework.driver.task_state import TaskState
 from headrace.framework.errors import HeadraceError, RetriableError, TakenOverError
 from headrace.framework.splits import SplitSource
 from headrace.framework.task import AbstractSourceTask
-from headrace.framework.worker.plan import Ended, OffsetsSnapshot, TaskPlan, TaskReport
-from headrace.offsets.kafka.records import (
-    Control,
-    EndedWord,
-    EnumeratorState,
-    counter_key,
-    ended_key,
-    enumerator_key,
-    generation_key,
-)
+from headrace.framework.worker.plan import Ended, TaskPlan, TaskReport
+from headrace.offsets.kafka.records import Control, EndedWord, EnumeratorState, enumerator_key
 from headrace.offsets.key import OffsetManagerKey
 
 if TYPE_CHECKING:
@@ -57,6 +50,7 @@ class Coordinator:
     exactly_once: bool
     wake: threading.Event = attrs.field(factory=threading.Event)
     error: HeadraceError | None = attrs.field(default=None, init=False)
+    _hearing: Hearing = attrs.field(init=False)
     _account: Account = attrs.field(init=False)
     _host: EnumeratorHost | None = attrs.field(default=None, init=False)
     _housekeeping: RollUp | None = attrs.field(default=None, init=False)
@@ -66,12 +60,16 @@ class Coordinator:
     _batch: int = attrs.field(default=0, init=False)
     _running: set[int] = attrs.field(factory=set, init=False)
     _unreported: set[int] = attrs.field(factory=set, init=False)
+    _not_begun: set[int] = attrs.field(factory=set, init=False)
     _heard: dict[int, EndedWord] = attrs.field(factory=dict, init=False)
     _remembered: Mapping[str, Any] | None = attrs.field(default=None, init=False)
     _rule: RuleWatch = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._rule = RuleWatch(self.config.stop_rule)
+        by_time = self.config.transaction_boundary is Boundary.INTERVAL
+        commits_every_s = self.config.transaction_boundary_interval_ms / 1000 if by_time else 0.0
+        self._rule = RuleWatch(self.config.stop_rule, commits_every_s)
+        self._hearing = Hearing(self.config.name, self.claim)
         self._account = Account(self.config.name, self.config.tasks_max, self.claim)
 
     def start(self) -> None:
@@ -105,9 +103,9 @@ class Coordinator:
         """
         try:
             self.claim.follow()
-            self._rule.look(self.progress().records)
             if self._host is not None:
                 self._host.work_off()
+            self._look_at_rule()
             self._move_splits()
             self._remember()
             if self.is_over:
@@ -119,7 +117,7 @@ class Coordinator:
             return []
         self._batch += 1
         self._running = {plan.task_id for plan in plans}
-        self._unreported = set(self._running)
+        self._unreported, self._not_begun = set(self._running), set(self._running)
         self._heard = {}
         return plans
 
@@ -131,13 +129,17 @@ class Coordinator:
         try:
             self.claim.follow()
             self._hear()
-            self._rule.look(self.progress().records)
             if self._host is not None:
                 self._host.work_off()
+            self._look_at_rule()
         except HeadraceError as error:
             self.error = error
         is_failing = any(word.fatal for word in self._heard.values())
         return self.is_over or is_failing or self._has_news()
+
+    def note_begun(self) -> None:
+        """The tasks of the running micro-batch have begun: for engines that know it without a word from them."""
+        self._not_begun = set()
 
     def note_ended(self, report: TaskReport) -> None:
         """A task's part in the running micro-batch is over: it is idle, and what it has finished is no work for it."""
@@ -252,10 +254,11 @@ class Coordinator:
 
     def _hear(self) -> None:
         """Take in the words of tasks that are through before the others."""
-        generation, beside = self.claim.generation, self.claim.view.beside
         for task_id in list(self._running):
-            word = EndedWord.decode(beside.get(ended_key(self.config.name, task_id)))
-            if (word.generation, word.owner, word.batch) != (generation.generation, generation.owner, self._batch):
+            if task_id in self._not_begun and self._hearing.has_begun(task_id, self._batch):
+                self._not_begun.discard(task_id)
+            word = self._hearing.ended(task_id, self._batch)
+            if word is None:
                 continue
             self._running.discard(task_id)
             self._heard[task_id] = word
@@ -267,6 +270,19 @@ class Coordinator:
                 self._host.note_through(task_id)
             if word.wants_splits:
                 self._host.ask(task_id)
+
+    def _look_at_rule(self) -> None:
+        stalled = any(state.stall.is_on for state in self._states.values())
+        busy = not self._running.isdisjoint(self._not_begun)
+        if self._host is not None:
+            stalled, busy, unsure = (
+                stalled or self._host.is_stalled,
+                busy or self._host.is_reading,
+                self._host.is_looking,
+            )
+        else:
+            unsure = bool(self._running) and self.config.transaction_boundary is Boundary.OBJECT
+        self._rule.look(Signs(records=self.progress().records, stalled=stalled, busy=busy, unsure=unsure))
 
     def _move_splits(self) -> None:
         """Take splits from readers that are lost or do not want them, and have them assigned anew."""
@@ -323,21 +339,11 @@ class Coordinator:
             splits=splits,
             no_more_splits=told,
             events=events,
-            snapshot=self._snapshot(task_id, keys),
+            snapshot=self._hearing.snapshot(task_id, keys),
             last_worker=self._states[task_id].hand_over(),
             at_most=self._rule.left(),
+            patience_s=self._rule.patience_s(),
         )
-
-    def _snapshot(self, task_id: int, keys: list[OffsetManagerKey] | None) -> OffsetsSnapshot:
-        view, name = self.claim.view, self.config.name
-        if keys is None:
-            entries = dict(view.entries)
-        else:
-            wanted = (raw for key in keys for raw in view.raw_keys(key))
-            entries = {raw: view.entries[raw] for raw in wanted if raw in view.entries}
-        wanted_beside = (generation_key(name), counter_key(name, task_id))
-        beside = {raw: view.beside[raw] for raw in wanted_beside if raw in view.beside}
-        return OffsetsSnapshot(entries={**beside, **entries}, positions=dict(self.claim.log.positions))
 
     def _take_in(self, report: TaskReport) -> None:
         state, heard = self._states[report.task_id], self._heard.get(report.task_id)

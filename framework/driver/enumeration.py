@@ -1,19 +1,15 @@
 """The house of a source's enumerator: its context, its listing threads, what it has assigned."""
 
 import logging
-import math
-import queue
 import threading
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
 import attrs
 
-from headrace.framework.backoff import Backoff, BackoffConfig
-from headrace.framework.driver.stall import Stall
-from headrace.framework.errors import HeadraceError, PipelineError, RetriableError, SourceError, Where
+from headrace.framework.driver.discovery import Discovery
+from headrace.framework.errors import SourceError, Where
 from headrace.framework.splits import Split, SplitEnumerator, SplitSource
 from headrace.framework.stage import Stage
 from headrace.framework.worker.transaction import COMPLETE
@@ -25,10 +21,6 @@ __all__ = ["EnumeratorHost"]
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-# Spark's start is part of the minute within which a run says that its source cannot be reached.
-REACH_WITHIN_S = 45.0
-BACK_WITHIN_S = 60.0
 
 PLANNED_AT_ONCE = 5_000
 """A plan lies in the memory of its worker; the rest is planned when that is read."""
@@ -70,16 +62,17 @@ class EnumeratorHost:
     _sent: dict[int, list[Mapping[str, Any]]] = attrs.field(factory=dict, init=False)
     _through: set[int] = attrs.field(factory=set, init=False)
     _asking: dict[int, None] = attrs.field(factory=dict, init=False)
-    _stalls: dict[int, Stall] = attrs.field(factory=dict, init=False)
-    _reached: bool = attrs.field(default=False, init=False)
     _no_more: set[int] = attrs.field(factory=set, init=False)
     _owners: dict[str, int] = attrs.field(factory=dict, init=False)
     _wholes: dict[str, str] = attrs.field(factory=dict, init=False)
     _returned: dict[str, Split] = attrs.field(factory=dict, init=False)
-    _answers: "queue.SimpleQueue[Callable[[], None]]" = attrs.field(factory=queue.SimpleQueue, init=False)
-    _closed: threading.Event = attrs.field(factory=threading.Event, init=False)
     _enumerator: SplitEnumerator[Split] | None = attrs.field(default=None, init=False)
     _counting: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    _discovery: Discovery = attrs.field(init=False)
+
+    @_discovery.default
+    def _begin_discovery(self) -> Discovery:
+        return Discovery(connector=self.connector, bounded=self.bounded, warn=self._warnings.append, wake=self.wake)
 
     def start(self, source: SplitSource[Split], state: Mapping[str, Any] | None) -> None:
         """Make the enumerator and tell it of its readers, each of which has nothing yet and so asks for work."""
@@ -102,12 +95,7 @@ class EnumeratorHost:
 
     def work_off(self) -> None:
         """Hand the enumerator what its slow work has brought; an error of that work is raised here."""
-        while True:
-            try:
-                answer = self._answers.get_nowait()
-            except queue.Empty:
-                return
-            answer()
+        self._discovery.work_off()
 
     def take_in(self, reader_id: int, *, finished: list[str], wants: bool, events: list[Mapping[str, Any]]) -> None:
         """Tell the enumerator what a reader has reported; what it was sent has arrived."""
@@ -199,7 +187,22 @@ class EnumeratorHost:
     def stalled(self) -> list[str]:
         """What of discovery and assignment does not get on, in words."""
         returned = [f"split {split_id}, which was given back, has no reader yet" for split_id in list(self._returned)]
-        return returned + [word for stall in list(self._stalls.values()) if (word := stall.word) is not None]
+        return returned + [word for stall in self._discovery.stalls if (word := stall.word) is not None]
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether discovery fails, has not answered for the first time, or something that was given back lies about."""
+        return bool(self._discovery.stalls or self._returned or self._discovery.is_unanswered)
+
+    @property
+    def is_looking(self) -> bool:
+        """Whether discovery is asking the source, or has an answer that is not worked off."""
+        return self._discovery.is_looking
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether a reader has something in hand that has an end."""
+        return any(not split.is_endless for mine in self.assigned.values() for split in mine.values())
 
     @property
     def has_planned(self) -> bool:
@@ -214,7 +217,7 @@ class EnumeratorHost:
 
     def close(self) -> None:
         """End the slow work and the enumerator."""
-        self._closed.set()
+        self._discovery.close()
         if self._enumerator is not None:
             self._enumerator.close()
 
@@ -309,13 +312,13 @@ class EnumeratorHost:
     def call_async(
         self, work: Callable[[], T], handle: Callable[[T], None], *, after_s: float = 0.0, every_s: float | None = None
     ) -> None:
-        """Do slow work on a thread of its own, again and again if `every_s` says so."""
-        threading.Thread(
-            target=self._repeat,
-            args=(work, handle, after_s, every_s),
-            name=f"headrace-discover-{self.connector}",
-            daemon=True,
-        ).start()
+        """Have it done beside everything else; who asks in vain is asked for again once its answer is handled."""
+
+        def handle_and_ask(answer: T) -> None:
+            handle(answer)
+            self._ask_again()
+
+        self._discovery.begin(work, handle_and_ask, after_s=after_s, every_s=every_s)
 
     def _ask_again(self) -> None:
         for reader_id in list(self._asking):
@@ -327,76 +330,9 @@ class EnumeratorHost:
             if self._returned and not self.assigned.get(reader_id):
                 self.ask(reader_id)
 
-    def _repeat(
-        self, work: Callable[[], T], handle: Callable[[T], None], after_s: float, every_s: float | None
-    ) -> None:
-        handled = threading.Event()
-        self._closed.wait(after_s)
-        while not self._closed.is_set():
-            try:
-                answer = self._with_patience(work)
-            except Exception as error:  # noqa: BLE001 - raised again on the coordinator's thread
-                self._put(lambda error=error: _raise(error, self.connector))  # type: ignore[misc]
-                return
-            self._reached = True
-            handled.clear()
-
-            def hand_over(answer: T = answer) -> None:
-                try:
-                    handle(answer)
-                    self._ask_again()
-                finally:
-                    handled.set()
-
-            self._put(hand_over)
-            if every_s is None:
-                return
-            while not handled.wait(0.1) and not self._closed.is_set():
-                pass
-            self._closed.wait(every_s)
-
-    def _with_patience(self, work: Callable[[], T]) -> T:
-        """Try again what can be mended by that, for so long as it may take.
-
-        A source that has never been reached fails the run within a minute. One that was reached may be away for as
-        long as it likes in a run without an end, and for a minute in one that is to end.
-        """
-        waits, started = Backoff(BackoffConfig(), self._closed), time.monotonic()
-        stall = Stall(self.connector, "discovery", self._warnings.append)
-        give_up_s = REACH_WITHIN_S if not self._reached else BACK_WITHIN_S if self.bounded else math.inf
-        while True:
-            began = time.monotonic()
-            try:
-                answer = work()
-            except RetriableError as error:
-                ended = time.monotonic()
-                # The next attempt may take as long as this one.
-                if self._closed.is_set() or ended - started + (ended - began) > give_up_s:
-                    raise
-                self._stalls[id(stall)] = stall
-                stall.failed(str(error.located(Where(stage=Stage.DISCOVER))), lasted_s=ended - began)
-                waits.pause()
-            else:
-                self._stalls.pop(id(stall), None)
-                stall.over()
-                return answer
-
-    def _put(self, answer: Callable[[], None]) -> None:
-        self._answers.put(answer)
-        self.wake.set()
-
 
 def _at_once(mine: Mapping[str, Split]) -> dict[str, Split]:
     """What of a reader's splits one plan has: all, where the others would wait behind one that has no end."""
     first = next(iter(mine.values()), None)
     is_all = first is not None and first.is_endless
     return dict(mine) if is_all else dict(islice(mine.items(), PLANNED_AT_ONCE))
-
-
-def _raise(error: Exception, connector: str) -> None:
-    where = Where(stage=Stage.DISCOVER, connector=connector)
-    if isinstance(error, PipelineError):
-        raise error.located(where)
-    if isinstance(error, HeadraceError):
-        raise error
-    raise SourceError(f"discovery failed: {type(error).__name__}: {error}", where) from error

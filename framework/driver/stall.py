@@ -51,6 +51,11 @@ class Stall:
         self._since = self._said_at = None
 
     @property
+    def is_on(self) -> bool:
+        """Whether it fails, for however short a time."""
+        return self._since is not None
+
+    @property
     def word(self) -> str | None:
         """Since when and why, once it has lasted; None if it gets on."""
         since = self._since

@@ -52,6 +52,7 @@ class LocalEngine:
         ]
         for thread in threads:
             thread.start()
+        self.coordinator.note_begun()
         noted: set[int] = set()
         while any(thread.is_alive() for thread in threads):
             self._changed.wait(LOOK_UP_EVERY_S)

@@ -13,9 +13,9 @@ from headrace.framework.worker.execute import configured, execute
 from headrace.framework.worker.plan import Ended, TaskPlan, TaskReport
 from headrace.framework.worker.signals import TaskSignals
 from headrace.offsets.kafka.control import ControlTail
-from headrace.offsets.kafka.ended import EndedWords
-from headrace.offsets.kafka.records import Control, EndedWord, Generation
+from headrace.offsets.kafka.records import BegunWord, Control, EndedWord, Generation
 from headrace.offsets.kafka.settings import KafkaSettings
+from headrace.offsets.kafka.words import TaskWords
 
 __all__ = ["run_tasks"]
 
@@ -41,12 +41,14 @@ def run_tasks(groups: Iterable[Sequence[TaskPlan]], source: bytes | None, tasks:
 
 def _run_together(plans: Sequence[TaskPlan], *, has_siblings: bool) -> list[TaskReport]:
     settings = KafkaSettings.of(configured(plans[0].props))
-    words = EndedWords(settings)
+    words = TaskWords(settings)
     signals = {plan.task_id: TaskSignals() for plan in plans}
     reports: list[TaskReport] = []
     fenced: list[FencedError] = []
 
     def run_one(plan: TaskPlan) -> None:
+        if plan.patience_s is not None:
+            words.tell(plan.task_id, BegunWord(generation=plan.generation, owner=plan.owner, batch=plan.batch))
         try:
             report = execute(plan, signals[plan.task_id])
         except FencedError as error:

@@ -31,7 +31,9 @@ class TaskPlan:
     before it produces. `splits` are serialised, with their serializer's version; a plain task has none. `batch` counts
     the run's micro-batches, `partitions` those of the offsets topic. `last_worker` is the process that had the task
     last, by the report of its last micro-batch, and has told of no failure; empty where the driver knows of none.
-    `at_most` is how many records it may take, if the run is to end after so many.
+    `at_most` is how many records it may take, if the run is to end after so many. `patience_s` is there
+    where the run's end depends on what its tasks say: how soon one that gets nowhere has to; on Spark it says, too,
+    that it has begun.
     """
 
     connector: str
@@ -50,6 +52,7 @@ class TaskPlan:
     snapshot: OffsetsSnapshot = attrs.field(factory=OffsetsSnapshot, repr=False)
     last_worker: str = ""
     at_most: int | None = None
+    patience_s: float | None = None
 
 
 class Ended(enum.StrEnum):

@@ -129,7 +129,7 @@ class TaskRunner:
         """
         while not self.signals.pump_ended and not self.signals.end_asked:
             now = time.monotonic()
-            patience_s = STALLED_S - (pump.stumbles.lasted_s or 0.0)
+            patience_s = min(STALLED_S, self.plan.patience_s or STALLED_S) - (pump.stumbles.lasted_s or 0.0)
             if now >= deadline or patience_s <= 0:
                 self.signals.ask_end()
                 return

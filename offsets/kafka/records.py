@@ -17,11 +17,13 @@ from headrace.framework.errors import OffsetsError
 from headrace.offsets.key import checked_map
 
 __all__ = [
+    "BegunWord",
     "Control",
     "Counters",
     "EndedWord",
     "EnumeratorState",
     "Generation",
+    "begun_key",
     "control_key",
     "counter_key",
     "ended_key",
@@ -55,6 +57,11 @@ def control_key(connector: str) -> bytes:
 def counter_key(connector: str, task_id: int) -> bytes:
     """The key of the record in which a task keeps its totals of a run."""
     return _key(connector, "counters", task_id)
+
+
+def begun_key(connector: str, task_id: int) -> bytes:
+    """The key of the record by which a task says that its part in a micro-batch has begun."""
+    return _key(connector, "begun", task_id)
 
 
 def ended_key(connector: str, task_id: int) -> bytes:
@@ -124,6 +131,27 @@ class Control:
     batch: int = -1
     stop: bool = False
     end_batch: bool = False
+
+    def encode(self) -> bytes:
+        """As it stands in the topic."""
+        return _encode(attrs.asdict(self))
+
+    @classmethod
+    def decode(cls, data: bytes | None) -> Self:
+        """From the topic."""
+        return cls(**_known(cls, json.loads(data) if data else {}))
+
+
+@attrs.frozen(kw_only=True)
+class BegunWord:
+    """What a task says when its part in a micro-batch begins, where a run's end depends on it.
+
+    A hint, checked against run and batch: until a worker has started nobody can tell whether the source is idle.
+    """
+
+    generation: int = 0
+    owner: str = ""
+    batch: int = -1
 
     def encode(self) -> bytes:
         """As it stands in the topic."""

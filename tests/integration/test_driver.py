@@ -21,12 +21,12 @@ from headrace.framework.splits import Boundedness, SourceReader, Split, SplitEnu
 from headrace.framework.worker import runner
 from headrace.framework.worker.plan import Ended, TaskReport
 from headrace.offsets.kafka.claim import Claim
-from headrace.offsets.kafka.ended import EndedWords
 from headrace.offsets.kafka.log import OffsetsLog
 from headrace.offsets.kafka.records import EndedWord, enumerator_key
 from headrace.offsets.kafka.reset import reset
 from headrace.offsets.kafka.settings import KafkaSettings
 from headrace.offsets.kafka.topic import ensure_offsets_topic
+from headrace.offsets.kafka.words import TaskWords
 from headrace.offsets.key import OffsetManagerKey
 from headrace.testing import Fail, create_topic, read_topic, scripted_task
 from headrace.testing.engines import Engine
@@ -410,7 +410,7 @@ class TestWords:
         def say(**changes):
             ours = {"generation": claim.generation.generation, "owner": claim.generation.owner, "batch": driver._batch}
             word = EndedWord(**{**ours, **changes})
-            EndedWords(claim.settings).tell(0, word)
+            TaskWords(claim.settings).tell(0, word)
             eventually(lambda: driver.look_up() or word.encode() in claim.view.beside.values())
             driver.look_up()
             eventually(lambda: driver._states[0].not_before <= time.monotonic())

@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from headrace.framework.driver.coordinator import Coordinator
 from headrace.framework.errors import ConfigError
 from headrace.framework.run import Run, on_threads
 from headrace.testing import S3Harness
 from headrace.testing.engines import Engine
-from headrace.testing.faulty_s3 import Meanwhile
+from headrace.testing.faulty_s3 import Answer, Meanwhile, listings
 from headrace.testing.trial import Trial, fresh_name
 
 pytestmark = pytest.mark.xdist_group("kafka")
@@ -44,6 +45,19 @@ def ended(trial, rule, **changes):
         summary = running.ended()
     assert (summary.state, summary.error) == ("COMPLETED", None)
     return summary
+
+
+def test_a_start_is_not_idle(trial, monkeypatch):
+    """However long it takes until the first task has begun: the clock of `idle` waits for it."""
+    begin = Coordinator.tick
+
+    def late(coordinator):
+        time.sleep(1.0)
+        return begin(coordinator)
+
+    monkeypatch.setattr(Coordinator, "tick", late)
+    trial.add("a", 10)
+    assert ended(trial, "idle:300").records == 10
 
 
 def test_the_first_split_that_meets_the_rule_stops_the_others(trial):
@@ -86,6 +100,30 @@ class TestRules:
             trial.await_values(10)
             trial.add("b", 10)
             assert running.ended().records == 20
+
+    def test_a_source_that_is_down_is_not_idle(self, trial):
+        """Nothing was read because nothing could be: the run goes on, and reads what there is once it can."""
+        trial.add("a", 10)
+        refused = [Answer(503, "SlowDown", on=listings)] * 10_000
+        trial.harness.faulty.script(*refused)
+        with trial.running(stop__rule="idle:500", discovery__interval__ms="50") as running:
+            began = time.monotonic()
+            while time.monotonic() - began < 2 or len(trial.harness.faulty.lists) < 3:
+                assert running.handle.status().state in {"STARTING", "RUNNING"}
+                time.sleep(0.05)
+            trial.harness.faulty.forget()
+            summary = running.ended()
+        assert (summary.state, summary.records) == ("COMPLETED", 10)
+
+    @pytest.mark.parametrize("boundary", ["object", "interval"])
+    def test_an_object_that_takes_long_is_not_cut(self, trial, boundary):
+        """An object in hand is read to its end, however long that takes beside the rule's time."""
+        trial.add("slow", 10)
+        released = threading.Event()
+        held = Meanwhile(lambda: released.wait(2.5), on=lambda request: request.path.endswith("/slow"))
+        trial.harness.faulty.script(held)
+        assert ended(trial, "idle:500", transaction__boundary=boundary).records == 10
+        assert trial.values() == trial.everything()
 
     def test_a_snapshot_is_what_available_now_reads(self, trial):
         """`snapshot` reads what there is, and ends."""

@@ -5,7 +5,7 @@ import threading
 import attrs
 import pytest
 
-from headrace.framework.driver import enumeration, stall
+from headrace.framework.driver import discovery, enumeration, stall
 from headrace.framework.driver.enumeration import EnumeratorHost
 from headrace.framework.errors import RetriableError, SourceError
 from headrace.framework.splits import Split, SplitEnumerator
@@ -112,9 +112,9 @@ def test_discovery_is_tried_again():
 
 def test_patience_ends_before_the_minute(monkeypatch):
     """An attempt that would end too late is not begun: what cannot be reached fails the run within a minute."""
-    monkeypatch.setattr(enumeration, "REACH_WITHIN_S", 10.0)
+    monkeypatch.setattr(discovery, "REACH_WITHIN_S", 10.0)
     clock = iter(range(0, 1000, 6))
-    monkeypatch.setattr(enumeration.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(discovery.time, "monotonic", lambda: next(clock))
     attempts = []
 
     def work():
@@ -430,8 +430,8 @@ def hosted(source, *, bounded):
 
 def test_a_source_that_was_reached_may_be_away_in_a_continuous_run(monkeypatch):
     """Once discovery has succeeded, a run without an end tries again for as long as it takes, and warns of it once."""
-    monkeypatch.setattr(enumeration, "REACH_WITHIN_S", 0.0)
-    monkeypatch.setattr(enumeration, "BACK_WITHIN_S", 0.0)
+    monkeypatch.setattr(discovery, "REACH_WITHIN_S", 0.0)
+    monkeypatch.setattr(discovery, "BACK_WITHIN_S", 0.0)
     monkeypatch.setattr(stall, "SAY_AFTER_S", 0.0)
 
     host = hosted(Repeated(3), bounded=False)
@@ -446,6 +446,6 @@ def test_a_source_that_was_reached_may_be_away_for_a_while_in_a_bounded_run(monk
     """A run that is to end fails once discovery has failed for its time in a row, and not before."""
     assert hosted(Repeated(3), bounded=True).warnings == []
 
-    monkeypatch.setattr(enumeration, "BACK_WITHIN_S", 0.0)
+    monkeypatch.setattr(discovery, "BACK_WITHIN_S", 0.0)
     with pytest.raises(RetriableError, match="discover, orders: the store is away"):
         hosted(Repeated(3), bounded=True)

@@ -77,3 +77,11 @@ class TestAround:
         """The fault names the key and what an id looks like."""
         with pytest.raises(ConfigError, match=r"stop.rule.*must be an entry's id"):
             Run(props=trial.props(stop__rule="position:soon"), bounded=False, engine=on_threads).go()
+
+
+@pytest.mark.parametrize("records", [0, 10])
+def test_streams_that_give_nothing_are_idle_once_they_are_read(trial, records):
+    """The run ends by itself when all is read and nothing comes, however long its workers take to start."""
+    trial.add("only", records)
+    assert ended(trial, "idle:300").records == records
+    assert trial.values() == trial.everything()
