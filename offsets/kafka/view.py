@@ -9,8 +9,16 @@ from confluent_kafka import Message
 
 from headrace.framework.compat import override
 from headrace.framework.errors import MalformedOffsetError
-from headrace.offsets.codec import decode_value, encode_key, encode_value, key_prefix, key_spellings
-from headrace.offsets.kafka.records import Counters, Generation, counter_key, generation_key, rollup_prefix
+from headrace.offsets.codec import decode_key, decode_value, encode_key, encode_value, key_prefix, key_spellings
+from headrace.offsets.kafka.aliases import MOST_NAMES_PERMUTED, Aliases, begins_like_anothers
+from headrace.offsets.kafka.records import (
+    Counters,
+    Generation,
+    counter_key,
+    generation_key,
+    rollup_key,
+    rollup_prefix,
+)
 from headrace.offsets.kafka.spellings import Spellings
 from headrace.offsets.key import OffsetManagerKey
 from headrace.offsets.merge import merged
@@ -21,7 +29,6 @@ __all__ = ["KafkaOffsetView"]
 
 log = logging.getLogger(__name__)
 
-MOST_NAMES_PERMUTED = 4
 MOST_WORDS = 100
 SHOWN = 160
 
@@ -31,7 +38,8 @@ class KafkaOffsetView(OffsetStore):
     """What `OffsetsLog` has read, for one connector.
 
     A source partition may stand in the topic under several keys, one for each order in which its names were once
-    written; they are one entry here. A million entries cost a second and their bytes.
+    written, and for any other form that is the same to Kafka Connect; they are one entry here. A million entries cost
+    a second and their bytes.
     """
 
     connector: str
@@ -42,11 +50,13 @@ class KafkaOffsetView(OffsetStore):
     passed_over: dict[str, None] = attrs.field(factory=dict)
     """A word on each thing that could not be read, for as many as somebody may want to look at."""
 
+    _aliases: Aliases = attrs.field(init=False)
     _prefix: bytes = attrs.field(init=False)
     _beside_prefix: bytes = attrs.field(init=False)
     _rollup_prefix: bytes = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._aliases = Aliases(self.connector)
         self._prefix = key_prefix(self.connector)
         self._beside_prefix = generation_key(self.connector).rpartition(b",")[0] + b","
         self._rollup_prefix = rollup_prefix(self.connector)
@@ -60,13 +70,13 @@ class KafkaOffsetView(OffsetStore):
     def take_raw(self, key: bytes, value: bytes | None) -> None:
         """Take in a record by its key and value; the last one of a key wins."""
         if key.startswith(self._rollup_prefix):
-            self.rollup.take(int(key[len(self._rollup_prefix) : -1]), value)
+            self._take_shard(key, value)
         elif key.startswith(self._beside_prefix):
             self._keep(self.beside, key, value)
         elif key.startswith(self._prefix):
-            self._keep(self.entries, key, value)
-        elif not key.startswith(b'["'):
-            self._pass_over(f"the key {key[:SHOWN]!r} is no source partition; it is passed over")
+            self._take_entry(key, value, start=len(self._prefix))
+        elif not begins_like_anothers(key):
+            self._take_odd(key, value)
 
     @override
     def get(self, keys: Collection[OffsetManagerKey]) -> dict[OffsetManagerKey, dict[str, Any]]:
@@ -100,8 +110,10 @@ class KafkaOffsetView(OffsetStore):
     def raw_keys(self, key: OffsetManagerKey) -> list[bytes]:
         """The keys under which the topic may have `key`: the one that we write first, then its twins."""
         if len(key.mapping) > MOST_NAMES_PERMUTED:
-            return [encode_key(self.connector, key.mapping)]
-        return list(key_spellings(self.connector, key))
+            keys = [encode_key(self.connector, key.mapping)]
+        else:
+            keys = list(key_spellings(self.connector, key))
+        return [*keys, *(alias for alias in self._aliases.of(key) if alias not in keys)]
 
     def records_for(self, offsets: Offsets) -> Iterator[tuple[bytes, bytes | None]]:
         """The records to write for `offsets`: each under one key, with tombstones for the twins that exist.
@@ -124,6 +136,31 @@ class KafkaOffsetView(OffsetStore):
         """A task's totals as they were last read."""
         return Counters.decode(self.beside.get(counter_key(self.connector, task_id)))
 
+    def _take_entry(self, key: bytes, value: bytes | None, *, start: int = 0) -> None:
+        if value is not None and key not in self.entries and (error := self._aliases.take(key, start)) is not None:
+            self._pass_over_key(error)
+        elif value is None and (error := self._aliases.unreadable.pop(key, None)) is not None:
+            self.passed_over.pop(_word(error), None)
+        self._keep(self.entries, key, value)
+
+    def _take_odd(self, key: bytes, value: bytes | None) -> None:
+        """A key that does not begin as keys are written: it is ours only if it says so."""
+        try:
+            connector = decode_key(key)[0]
+        except MalformedOffsetError:
+            if not key.startswith(b'["'):
+                self._pass_over(f"the key {key[:SHOWN]!r} is no source partition; it is passed over")
+        else:
+            if connector == self.connector:
+                self._take_entry(key, value)
+
+    def _take_shard(self, key: bytes, value: bytes | None) -> None:
+        number = key[len(self._rollup_prefix) : -1]
+        if number.isdigit() and rollup_key(self.connector, int(number)) == key:
+            self.rollup.take(int(number), value)
+        else:
+            self._pass_over(f"the key {key[:SHOWN]!r} is no shard of a roll-up; it is passed over")
+
     def _decoded(self, raw: bytes) -> dict[str, Any] | None:
         stored = self.entries.get(raw)
         if stored is None:
@@ -135,7 +172,7 @@ class KafkaOffsetView(OffsetStore):
             return None
 
     def _pass_over_key(self, error: MalformedOffsetError) -> None:
-        self._pass_over(f"{error}; it is passed over")
+        self._pass_over(_word(error))
 
     def _pass_over(self, word: str) -> None:
         self.malformed += 1
@@ -148,3 +185,7 @@ class KafkaOffsetView(OffsetStore):
             where.pop(key, None)
         else:
             where[key] = value
+
+
+def _word(error: MalformedOffsetError) -> str:
+    return f"{error}; it is passed over"

@@ -376,6 +376,19 @@ def test_an_entry_that_cannot_be_read_is_named(trial):
     assert "another" not in words
 
 
+def test_a_key_with_spaces_counts(trial):
+    """Somebody has written an object's key with spaces: the object is not read again."""
+    feed(trial, range(2))
+    trial.run()
+    ((usual, value),) = [(raw, value) for raw, value in trial.entries().items() if b"in-001" in raw]
+    producer = Producer({"bootstrap.servers": trial.bootstrap_servers, "partitioner": "murmur2_random"})
+    producer.produce(f"{trial.name}-offsets", key=usual.replace(b",", b", "), value=value)
+    producer.produce(f"{trial.name}-offsets", key=usual, value=None)
+    producer.flush(30)
+    again = trial.run()
+    assert (again.records, again.warnings) == (0, ())
+
+
 def test_nothing_is_ever_written_into_the_bucket(rolled_up):
     """Late arrivals are found without marks in the user's bucket: all that is sent there are questions."""
     rolled_up.add("a-first", 2)
