@@ -12,6 +12,7 @@ import attrs
 from confluent_kafka import Message
 
 from headrace.framework.errors import FencedError, RetriableError, TakenOverError
+from headrace.offsets.kafka.identity import TopicIdentity
 from headrace.offsets.kafka.log import OffsetsLog
 from headrace.offsets.kafka.producer import TransactionalProducer
 from headrace.offsets.kafka.records import (
@@ -61,7 +62,7 @@ class Claim:
         """
         driver = TransactionalProducer(settings, "driver")
         view = KafkaOffsetView(settings.connector)
-        log = OffsetsLog(settings, view.take, dict.fromkeys(range(partitions), 0))
+        log = OffsetsLog(settings, view.take, dict.fromkeys(range(partitions), 0), TopicIdentity(settings))
         claim = cls(settings, Generation(), view, log, driver)
         log.take = claim._take_record
         try:

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from headrace.framework.errors import OffsetsError, RetriableError
+from headrace.offsets.kafka.identity import TopicIdentity
 from headrace.offsets.kafka.patience import STEP_S, Patience, StoppedAt, Wait, timed_out
 from headrace.offsets.kafka.settings import KafkaSettings
 
@@ -46,6 +47,8 @@ PASSING = {
 class OffsetsLog:
     """A reader of the topic's committed records: of the partitions that `positions` names, each from there on.
 
+    With an `identity`, a topic that is made anew is refused soon, also where it has grown beyond what was read.
+
     "To the end" is the high watermark, not the last stable offset: stopping at that would hide what we have committed
     ourselves behind a neighbour's open transaction. So a reading waits for transactions that are open, as long as
     they may last and no longer. One thread at a time.
@@ -54,6 +57,7 @@ class OffsetsLog:
     settings: KafkaSettings
     take: Callable[[Message], None]
     positions: dict[int, int]
+    identity: TopicIdentity | None = None
     patience: Patience = attrs.field(init=False)
     _tombstones: int = attrs.field(default=0, init=False)
     _consumer: Consumer = attrs.field(init=False)
@@ -90,6 +94,8 @@ class OffsetsLog:
 
     def _read_on(self, patience: Patience, *, gets_on: bool) -> None:
         """Read to the ends as they are now; where it `gets_on`, it may take as long as it likes."""
+        if self.identity is not None:
+            self.identity.check()
         ends = self._high_watermarks(patience.at_most(REACH_WITHIN_S).begin())
         self._refuse_shorter(ends)
         unread = {number for number, end in ends.items() if self.positions[number] < end}
@@ -113,6 +119,8 @@ class OffsetsLog:
 
     def read_what_there_is(self) -> None:
         """Take what has arrived, without waiting for anything: what a driver does at every tick."""
+        if self.identity is not None:
+            self.identity.look()
         self._take_what_comes(set(), {}, wait_s=0.0)
 
     def close(self) -> None:

@@ -1,15 +1,18 @@
 """The protocol on a real broker: each test holds one hole shut that was once open."""
 
 import threading
+import time
 import uuid
 
 import attrs
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
-from headrace.framework.errors import FencedError, NotCompactedError, RetriableError, TakenOverError
+from headrace.framework.errors import FencedError, NotCompactedError, OffsetsError, RetriableError, TakenOverError
 from headrace.framework.worker.plan import OffsetsSnapshot
 from headrace.offsets.kafka import claim as claims
+from headrace.offsets.kafka import identity
 from headrace.offsets.kafka.claim import Claim
 from headrace.offsets.kafka.log import OffsetsLog
 from headrace.offsets.kafka.patience import Patience
@@ -73,6 +76,42 @@ def fresh_view(settings):
     log.read_to_high_watermark()
     log.close()
     return view
+
+
+class TestTopics:
+    @pytest.fixture
+    def made_anew(self, settings, monkeypatch):
+        """A claim on a topic that is deleted and made anew under it, and grows beyond what the claim has read."""
+        monkeypatch.setattr(identity, "LOOK_EVERY_S", 0.05)
+        claim = claim_of(settings)
+        claim.follow()
+        admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
+        admin.delete_topics([settings.offsets_topic])[settings.offsets_topic].result(30)
+        create_topic(settings.bootstrap_servers, settings.offsets_topic, partitions=PARTITIONS)
+        producer = Producer({"bootstrap.servers": settings.bootstrap_servers})
+        for partition, position in claim.log.positions.items():
+            for _ in range(position + 50):
+                producer.produce(settings.offsets_topic, b"{}", b"another's", partition=partition)
+        producer.flush(30)
+        yield claim
+        claim.close()
+
+    def test_a_topic_that_was_made_anew_is_not_read_on(self, made_anew):
+        """However far the new topic reaches, what is read to its end is refused: it is another one."""
+        with pytest.raises(OffsetsError, match="deleted and made anew"):
+            made_anew.log.read_to_high_watermark()
+
+    def test_a_driver_that_follows_sees_it(self, made_anew):
+        """A driver that only takes what comes learns of it within seconds."""
+
+        def follow_for_s(longest_s):
+            deadline = time.monotonic() + longest_s
+            while time.monotonic() < deadline:
+                made_anew.follow()
+                time.sleep(0.02)
+
+        with pytest.raises(OffsetsError, match="deleted and made anew"):
+            follow_for_s(30)
 
 
 class TestCommits:
