@@ -34,6 +34,12 @@ MEANS = {
 @click.option(
     "--connect-group", metavar="GROUP", help="Fence the tasks of Kafka Connect's workers of this group.id first."
 )
+@click.option(
+    "--connect-tasks",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="With --connect-group: how many tasks the connector ever had there, if more than tasks.max here.",
+)
 @click.option("--count", is_flag=True, help="Open what was begun, and see whether it is at its end.")
 @click.option("--to-connect", is_flag=True, help="The way back: write it so that Kafka Connect finds it.")
 @click.option("--to-topic", metavar="TOPIC", help="With --to-connect: Kafka Connect's offsets topic, if it is another.")
@@ -45,6 +51,7 @@ def migrate_command(
     apply: bool,
     from_topic: str | None,
     connect_group: str | None,
+    connect_tasks: int | None,
     count: bool,
     to_connect: bool,
     to_topic: str | None,
@@ -59,13 +66,21 @@ def migrate_command(
         raise click.UsageError(
             "--to-connect goes with --to-topic, and not with --from-topic, --connect-group or --count"
         )
+    if connect_tasks and not connect_group:
+        raise click.UsageError("--connect-tasks goes with --connect-group")
     if to_topic and not to_connect:
         raise click.UsageError("--to-topic goes with --to-connect")
     if to_connect:
         found = migrate_back(props, apply=apply, force=force, to_topic=to_topic)
     else:
         found = migrate(
-            props, apply=apply, force=force, from_topic=from_topic, connect_group=connect_group, count=count
+            props,
+            apply=apply,
+            force=force,
+            from_topic=from_topic,
+            connect_group=connect_group,
+            connect_tasks=connect_tasks or 0,
+            count=count,
         )
     for warning in found.warnings:
         click.echo(f"warning: {warning}", err=True)

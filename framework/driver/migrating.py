@@ -92,6 +92,7 @@ def migrate(
     force: bool = False,
     from_topic: str | None = None,
     connect_group: str | None = None,
+    connect_tasks: int = 0,
     count: bool = False,
 ) -> Migration:
     """Take over a connector's progress from Kafka Connect: compare with the source, and with `apply` write it down.
@@ -99,6 +100,9 @@ def migrate(
     Afterwards each piece has one key, with the version that is there now, and a run reprocesses nothing. Kafka Connect
     says how many records of a piece went out and never that it is at its end; with `count` each such piece is opened
     and its records are passed over, so that its end is known where it is reached.
+
+    With `connect_group` the tasks of its workers are fenced first: `connect_tasks` of them, or as many as the
+    connector has here if those are more. A broker does not say which ids there are.
 
     Without `apply` nothing is written and nobody is fenced. Kafka Connect's own topic is only read, unless it is the
     connector's topic here.
@@ -111,7 +115,7 @@ def migrate(
         return _taken(connector, topic, None, count=count)
     _refuse_missing(connector.settings, topic)
     # First of all: what a dead task of Kafka Connect has left open would keep everybody from reading the topic.
-    tasks = connector.config.tasks_max
+    tasks = max(connector.config.tasks_max, connect_tasks)
     fenced = altering.fence_connect(connector.settings, connect_group, tasks) if connect_group else ()
     with altering.claimed(connector.settings, force=force, unrun=True) as claim:
         return attrs.evolve(_taken(connector, topic, claim, count=count), fenced=fenced)

@@ -278,6 +278,28 @@ class TestFromConnect:
             task.commit_transaction(30)
         task.purge()
 
+    def test_tasks_that_are_no_longer_configured_are_fenced_too(self, begun):
+        """Kafka Connect may have run more tasks than there are here: as many as one says are fenced, and no fewer."""
+        ids = [f"my-group-{begun.name}-{task}" for task in range(5)]
+        tasks = [
+            Producer({**begun.settings.producer_config(), "transactional.id": name, "log_level": 0}) for name in ids
+        ]
+        for task in tasks:
+            task.init_transactions(30)
+            task.begin_transaction()
+            task.produce(begun.settings.offsets_topic, b'{"recordCount":3}', keys(begun, "some")[1])
+            task.flush()
+
+        found = migrate(begun.props, apply=True, connect_group="my-group", connect_tasks=5)
+
+        assert list(found.fenced) == ids
+        assert begun.offsets()["some"]["recordCount"] == 2
+        for task in tasks:
+            with pytest.raises(KafkaException):
+                task.commit_transaction(30)
+            task.purge()
+        assert len(migrate(begun.props, apply=True, connect_group="my-group", connect_tasks=1).fenced) == 2
+
 
 class TestToConnect:
     def test_both_orders_are_written(self, begun):
