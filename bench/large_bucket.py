@@ -11,6 +11,8 @@ The bucket is a listing server of our own, which needs no objects to list them. 
 - how long a run takes from its start to its first record, which is of an object that is new: where the last run left
   the key up to which it had listed, as runs do (limit: 5 s), and where nobody did, which means a listing of all.
 
+It ends with exit code 1 if a limit is missed, once all has been measured.
+
     python bench/large_bucket.py [--objects 1000000] [--engine local|spark]
 """
 
@@ -57,6 +59,21 @@ AT_ONCE = 50_000
 IN_A_TRANSACTION = 5_000
 QUICK_CLEANER = {"log.cleaner.backoff.ms": "1000", "log.segment.delete.delay.ms": "1000"}
 STEADY_S = 8.0
+LARGEST_MB = 1024
+DISK_MB = 8
+FIRST_RECORD_S = 5
+
+
+@attrs.define
+class Limits:
+    """What has been measured against a limit, and missed it."""
+
+    missed: list[str] = attrs.field(factory=list)
+
+    def hold(self, what: str, measured: float, limit: float) -> None:
+        """Note it if `measured` is not below the limit."""
+        if measured >= limit:
+            self.missed.append(f"{what}: {measured:.1f}, and the limit is {limit:g}")
 
 
 def key_of(number: int) -> str:
@@ -179,7 +196,7 @@ def headrace(props: dict[str, str], *arguments: str) -> Iterator[subprocess.Pope
                 process.terminate()
                 process.wait()
             if process.returncode not in (0, 143):
-                print((Path(folder) / "out").read_text()[-2000:])
+                sys.exit((Path(folder) / "out").read_text()[-2000:])
 
 
 def largest_mb(process: subprocess.Popen[bytes]) -> float:
@@ -194,20 +211,22 @@ def largest_mb(process: subprocess.Popen[bytes]) -> float:
     return largest / MEGABYTE
 
 
-def plan(kafka: EmbeddedKafka, endpoint: str) -> None:
+def plan(kafka: EmbeddedKafka, endpoint: str, limits: Limits) -> None:
     """List and plan everything, none of it ever seen."""
     started = time.monotonic()
     with headrace(props_of(kafka, endpoint), "plan", "--output", "json", "--first", "0") as process:
         size = largest_mb(process)
-    print(f"  headrace plan:        {time.monotonic() - started:6.1f} s, {size:5.0f} MB at most (limit 1024)")
+    print(f"  headrace plan:        {time.monotonic() - started:6.1f} s, {size:5.0f} MB at most (limit {LARGEST_MB})")
+    limits.hold("MB of headrace plan", size, LARGEST_MB)
 
 
-def run_everything(kafka: EmbeddedKafka, endpoint: str, seconds: float) -> None:
+def run_everything(kafka: EmbeddedKafka, endpoint: str, seconds: float, limits: Limits) -> None:
     """Begin to read everything: the driver lists ahead of its readers, and not without bounds."""
     with headrace(props_of(kafka, endpoint), "run", "--engine", "local") as process:
         threading.Timer(seconds, process.terminate).start()
         size = largest_mb(process)
-    print(f"  a run of {seconds:.0f} s:         driver and readers {size:5.0f} MB at most (limit 1024)")
+    print(f"  a run of {seconds:.0f} s:         driver and readers {size:5.0f} MB at most (limit {LARGEST_MB})")
+    limits.hold("MB of a run", size, LARGEST_MB)
 
 
 def finish_all(settings: KafkaSettings, objects: int) -> None:
@@ -263,7 +282,7 @@ def empty_topic(kafka: EmbeddedKafka, settings: KafkaSettings) -> int:
     return kafka.bytes_on_disk(other.offsets_topic)
 
 
-def let_the_cleaner_run(kafka: EmbeddedKafka, settings: KafkaSettings) -> None:
+def let_the_cleaner_run(kafka: EmbeddedKafka, settings: KafkaSettings, limits: Limits) -> None:
     """Let the topic's times be over, and do what a driver does then."""
     topic = settings.offsets_topic
     print(f"  before cleaning:      {kafka.bytes_on_disk(topic) / 1e6:6.2f} MB on the broker's disk")
@@ -275,7 +294,8 @@ def let_the_cleaner_run(kafka: EmbeddedKafka, settings: KafkaSettings) -> None:
     claim.stopped()
     claim.close()
     size, empty = kafka.bytes_on_disk(topic), empty_topic(kafka, settings)
-    print(f"  after cleaning:       {(size - empty) / 1e6:6.2f} MB on the broker's disk (limit 8)")
+    print(f"  after cleaning:       {(size - empty) / 1e6:6.2f} MB on the broker's disk (limit {DISK_MB})")
+    limits.hold("MB on the broker's disk", (size - empty) / 1e6, DISK_MB)
     print(f"                        and {empty / 1e6:.2f} MB that a topic takes which has no objects")
 
 
@@ -300,15 +320,15 @@ def await_steady(kafka: EmbeddedKafka, topic: str) -> None:
             smallest, since = size, time.monotonic()
 
 
-def first_record(kafka: EmbeddedKafka, endpoint: str, count: Any, engine: str) -> None:
+def first_record(kafka: EmbeddedKafka, endpoint: str, count: Any, engine: str, limits: Limits) -> None:
     """A start beside a million finished objects; a new one comes, and is to be read."""
     props = props_of(kafka, endpoint)
     settings = KafkaSettings.of(SourceCommonConfig.from_props(props))
     finish_all(settings, count.value)
-    let_the_cleaner_run(kafka, settings)
+    let_the_cleaner_run(kafka, settings, limits)
     create_topic(kafka.bootstrap_servers, props["topic"])
-    steps = (("after a listing of all", "no limit"), ("from then on", "limit 5"), ("and again", "limit 5"))
-    for seen, (step, limit) in enumerate(steps, start=1):
+    steps = (("after a listing of all", None), ("from then on", FIRST_RECORD_S), ("and again", FIRST_RECORD_S))
+    for seen, (step, limit_s) in enumerate(steps, start=1):
         count.value += 1
         started = time.monotonic()
         with headrace(props, "run", "--engine", engine) as process:
@@ -316,21 +336,27 @@ def first_record(kafka: EmbeddedKafka, endpoint: str, count: Any, engine: str) -
             took = time.monotonic() - started
             process.send_signal(signal.SIGTERM)
             process.wait()
+        limit = "no limit" if limit_s is None else f"limit {limit_s}"
         print(f"  first record, {step}: {took:5.1f} s after the process began ({limit})")
+        if limit_s is not None:
+            limits.hold(f"seconds to the first record, {step}", took, limit_s)
 
 
 def main() -> None:
-    """Run it."""
+    """Run it; what misses its limit is said once more at the end."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--objects", type=int, default=1_000_000)
     parser.add_argument("--engine", default="local")
     chosen = parser.parse_args()
     os.environ["NO_PROXY"] = "127.0.0.1"
+    limits = Limits()
     with EmbeddedKafka(properties=QUICK_CLEANER) as kafka, bucket(chosen.objects) as (endpoint, count):
         print(f"{chosen.objects:,} objects")
-        plan(kafka, endpoint)
-        run_everything(kafka, endpoint, 60)
-        first_record(kafka, endpoint, count, chosen.engine)
+        plan(kafka, endpoint, limits)
+        run_everything(kafka, endpoint, 60, limits)
+        first_record(kafka, endpoint, count, chosen.engine, limits)
+    if limits.missed:
+        sys.exit("\n".join(["missed:", *limits.missed]))
 
 
 if __name__ == "__main__":

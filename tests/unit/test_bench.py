@@ -2,6 +2,7 @@
 
 import json
 import xml.etree.ElementTree as ET
+from contextlib import nullcontext
 
 import pytest
 
@@ -163,3 +164,26 @@ class TestResults:
 
         with pytest.raises(SystemExit, match="no marks"):
             written(found(row("bare loop", 1.0)), "a page")
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "says"), [(700, None), (1024, "missed:\nMB of headrace plan: 1024.0, and the limit is 1024")]
+)
+def test_a_large_bucket_that_misses_a_limit_fails(monkeypatch, megabytes, says):
+    """What was measured is measured to the end; then a missed limit is the program's exit code."""
+    import large_bucket
+
+    def plan(_kafka, _endpoint, limits):
+        limits.hold("MB of headrace plan", megabytes, large_bucket.LARGEST_MB)
+
+    monkeypatch.setattr(large_bucket, "EmbeddedKafka", lambda **_: nullcontext())
+    monkeypatch.setattr(large_bucket, "bucket", lambda _: nullcontext((None, None)))
+    monkeypatch.setattr(large_bucket, "plan", plan)
+    measured = []
+    for name in ("run_everything", "first_record"):
+        monkeypatch.setattr(large_bucket, name, lambda *_, name=name: measured.append(name))
+    monkeypatch.setattr("sys.argv", ["large_bucket.py"])
+    with nullcontext() if says is None else pytest.raises(SystemExit) as failed:
+        large_bucket.main()
+    assert measured == ["run_everything", "first_record"]
+    assert says is None or failed.value.code == says
