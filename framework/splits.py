@@ -35,10 +35,13 @@ __all__ = [
 
 
 class Boundedness(enum.StrEnum):
-    """Whether a source ends by itself."""
+    """Of which kind a source's splits are. Whether a run ends by itself is another matter: both kinds can do both."""
 
     BOUNDED = "bounded"
+    """Pieces that end. A run over what there is ends when they are read; any other goes on, and new ones are found."""
+
     UNBOUNDED = "unbounded"
+    """Streams that are read on and on. A run over what there is ends where they ended when it began."""
 
 
 class Split(ABC):
@@ -348,7 +351,11 @@ class SplitSource(ABC, Generic[S]):
     @property
     @abstractmethod
     def boundedness(self) -> Boundedness:
-        """Whether the source ends by itself."""
+        """Of which kind its splits are, after `configure`: for people, and for programs that start runs.
+
+        The framework does not read it. What ends a run is `--available-now`, `stop.rule`, or the enumerator's
+        `signal_no_more_splits`; which splits have no end, `Split.is_endless` says of each.
+        """
 
     @property
     def exactly_once(self) -> bool:
