@@ -53,7 +53,7 @@ class WholeFiles:
             return open(descriptor, "rb", buffering=0, closefd=False)
 
         for batch in self.portions.records(entry, opener, found.size, tail=content.before):
-            yield _finished(batch, _size_read(path, descriptor)) if batch.is_empty else batch
+            yield _finished(batch, _size_read(found, descriptor)) if batch.is_empty else batch
 
     def _read_url(self, found: FoundFile) -> Iterator[RecordBatch]:
         system = self.config.system(found.path)
@@ -90,14 +90,17 @@ class WholeFiles:
         return entry.from_properties(entry.properties_at(decision.position, tail=tail)).of_version(found, content)
 
 
-def _size_read(path: str, descriptor: int) -> int:
-    """How long a file was that has been read to its end; what is added later is seen by the next listing."""
-    read, size = os.lseek(descriptor, 0, os.SEEK_CUR), os.fstat(descriptor).st_size
+def _size_read(found: FoundFile, descriptor: int) -> int:
+    """How long a file was that is done; what is added later is seen by the next listing.
+
+    Not every format reads a file to its last byte, and none does where the rest of it was passed over.
+    """
+    read, size = max(found.size, os.lseek(descriptor, 0, os.SEEK_CUR)), os.fstat(descriptor).st_size
     if size < read:
         # Its last lines may be torn: nothing of them is kept where the transaction is the whole file.
         message = "the file was cut while it was read: it is looked at again (files.overwrite.policy)"
-        raise RetriableError(message, Where(stage=Stage.READ, object=path, position=f"byte {size}"))
-    return read or size
+        raise RetriableError(message, Where(stage=Stage.READ, object=found.path, position=f"byte {size}"))
+    return read
 
 
 def _finished(batch: RecordBatch, size: int) -> RecordBatch:
