@@ -66,6 +66,11 @@ class Rejected:
     raw: bytes | None = None
     is_of_part: bool = False
 
+    @property
+    def is_the_rest(self) -> bool:
+        """Whether nothing can come behind it: it goes to the object's end, or to that of its part."""
+        return self.count is None and self.end is None
+
     def batch(self, after: Position) -> "ValueBatch":
         """A batch that has no values and moves on behind the piece."""
         return ValueBatch(schema=None, values=(), position_at=lambda _: after, rejected=self)

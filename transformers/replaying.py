@@ -65,9 +65,8 @@ def _values_of(
     letter: DeadLetter, transformer: Transformer, open_content: Opener, *, size: int, same: bool
 ) -> Iterator[ValueBatch]:
     piece, part = _piece_of(letter), part_of(letter.source_partition, letter.source_offset)
-    is_the_rest = piece.count is None and piece.end is None
     same_size = letter.source_offset.get(SIZE) == size
-    if part is not None and (is_the_rest or transformer.reads_from_the_end):
+    if part is not None and (piece.is_the_rest or transformer.reads_from_the_end):
         if not (same or same_size):
             raise moved("its size is not the one with which it was cut into parts")
         return _of_part(transformer, open_content, piece, part.extent(size))

@@ -62,12 +62,15 @@ class PartsOfFiles:
         def opener() -> BinaryIO:
             return open(descriptor, "rb", buffering=0, closefd=False)
 
-        batches = self.portions.records(
-            entry, opener, part.size, end=part.size, tail=content.before, extent=part.extent
+        yield from self.portions.records(
+            entry,
+            opener,
+            part.size,
+            end=part.size,
+            tail=content.before,
+            extent=part.extent,
+            at_end=lambda offset: {**offset, ENDED: True},
         )
-        for batch in batches:
-            ended = {**batch.source_offset, ENDED: True}
-            yield attrs.evolve(batch, source_offset=ended) if batch.is_empty else batch
 
     def _stored(self, key: OffsetManagerKey) -> FileOffsetEntry | None:
         return self.offsets.get_entry(key, lambda known: FileOffsetEntry(key, known))

@@ -25,6 +25,9 @@ Opener = Callable[[], BinaryIO]
 
 Tail = Callable[[int], str]
 
+AtEnd = Callable[[dict[str, Any]], dict[str, Any]]
+"""Makes of the offset behind the last record the one that says that it was the last."""
+
 
 @attrs.frozen(kw_only=True)
 class Portions:
@@ -44,13 +47,16 @@ class Portions:
         end: int | None = None,
         tail: Tail | None = None,
         extent: Extent | None = None,
+        at_end: AtEnd = dict,
     ) -> Iterator[RecordBatch]:
         """The records of a file of `size` bytes from where `entry` says, to byte `end` or the file's own end.
 
         With an `extent`, those that begin within it.
 
         `tail` gives the mark of what stands before a byte of the file; it is stored where the file is not compressed.
-        The last batch has no records: it says that there are no more, and stands where they ended.
+        The last batch has no records: it says that there are no more, and stands where they ended. Its offset goes
+        through `at_end`. What is left of a file and is no record is the last batch by itself: who has committed it has
+        committed the end.
         """
         start, path = entry.position(), entry.path
         parts = self.template.match(path) or NameParts()
@@ -67,10 +73,14 @@ class Portions:
 
             for batch in tolerated(batches, start, tolerant=self.config.is_tolerant):
                 place = batch.end
-                yield self._as_records(entry, batch, parts, topic, properties)
+                records = self._as_records(entry, batch, parts, topic, properties)
+                if batch.rejected is not None and batch.rejected.is_the_rest:
+                    yield attrs.evolve(records, source_offset=at_end(properties.at(place)))
+                    return
+                yield records
             yield RecordBatch(
                 source_partition=entry.get_manager_key().mapping,
-                source_offset=properties.at(place),
+                source_offset=at_end(properties.at(place)),
                 topic=topic,
                 values=(),
             )

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import attrs
 
@@ -52,8 +52,10 @@ class WholeFiles:
         def opener() -> BinaryIO:
             return open(descriptor, "rb", buffering=0, closefd=False)
 
-        for batch in self.portions.records(entry, opener, found.size, tail=content.before):
-            yield _finished(batch, _size_read(found, descriptor)) if batch.is_empty else batch
+        def at_end(offset: dict[str, Any]) -> dict[str, Any]:
+            return _finished(offset, _size_read(found, descriptor))
+
+        yield from self.portions.records(entry, opener, found.size, tail=content.before, at_end=at_end)
 
     def _read_url(self, found: FoundFile) -> Iterator[RecordBatch]:
         system = self.config.system(found.path)
@@ -65,8 +67,7 @@ class WholeFiles:
             with file_failures(Where(stage=Stage.READ, object=found.path)):
                 return system.open(found.path)
 
-        for batch in self.portions.records(entry, opener, found.size):
-            yield _finished(batch, found.size) if batch.is_empty else batch
+        yield from self.portions.records(entry, opener, found.size, at_end=lambda offset: _finished(offset, found.size))
 
     def _entry(self, found: FoundFile, content: LocalContent | None) -> FileOffsetEntry | None:
         """The entry to read on from, or None if there is nothing to read."""
@@ -103,6 +104,5 @@ def _size_read(found: FoundFile, descriptor: int) -> int:
     return read
 
 
-def _finished(batch: RecordBatch, size: int) -> RecordBatch:
-    known = {**batch.source_offset, COMPLETE: True}
-    return attrs.evolve(batch, source_offset={**known, SIZE: size} if SIZE in known else known)
+def _finished(offset: dict[str, Any], size: int) -> dict[str, Any]:
+    return {**offset, COMPLETE: True, **({SIZE: size} if SIZE in offset else {})}

@@ -246,7 +246,12 @@ class S3Reader(SourceReader[S3Split]):
             start, tolerant = end, self.config.is_tolerant
             for batch in tolerated(lambda: batches(start), start, tolerant=tolerant):
                 end = batch.end
-                yield self._as_records(found, entry, parts, batch)
+                records = self._as_records(found, entry, parts, batch)
+                if batch.rejected is not None and batch.rejected.is_the_rest:
+                    # Who has committed it has committed the end: nobody passes it over once more.
+                    yield attrs.evolve(records, source_offset=at_end(entry.advanced(end)).get_properties())
+                    return
+                yield records
         except PipelineError as error:
             raise error.located(self._where(found)) from error.__cause__
         yield self._end_of(found, at_end(entry.advanced(end)), parts)

@@ -1,5 +1,6 @@
 """What was read to its end is not read again, in whatever format, by files and by S3, as a whole and in parts."""
 
+import contextlib
 import gzip
 import io
 import json
@@ -10,7 +11,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet as pq
 
+from headrace.framework.errors import SinkError
 from headrace.testing import S3Harness, SplitHarness
+from headrace.testing.memory import MemoryWriter
 from headrace.testing.trial import fresh_name
 
 pytestmark = pytest.mark.xdist_group("objects")
@@ -150,3 +153,45 @@ def test_an_object_that_was_passed_over_in_parts_is_left_alone(place, case):
     first, second = read_twice(place, case, **IN_PARTS, **TOLERANT)
     assert first[1]
     assert second == first
+
+
+def cut():
+    whole = gzip.compress(b"".join(LINES[number] + b"\n" for number in range(20)))
+    return whole[: len(whole) // 2]
+
+
+@attrs.define
+class Dying(MemoryWriter):
+    """Dies before one of its commits."""
+
+    left: list = attrs.field(kw_only=True)
+
+    def commit(self, offsets, counted):
+        self.left[0] -= 1
+        if self.left[0] < 0:
+            raise SinkError("dead before a commit, as the test wants it")
+        super().commit(offsets, counted)
+
+
+@pytest.mark.parametrize(
+    ("case", "letters"),
+    [
+        pytest.param(Case("cut.gz", "jsonl", cut), 1, id="cut"),
+        pytest.param(Case("header", "csv", lambda: b"a,\xff\n1,2\n"), 1, id="header"),
+        pytest.param(Case("magic", "avro", lambda: b"?" * 300_000, props=IN_PARTS), 3, id="parts"),
+    ],
+)
+def test_what_is_left_of_an_object_is_one_letter_whenever_a_task_dies(place, case, letters):
+    """Before whichever commit a task dies, each rest that was passed over is one dead letter in the end."""
+    put, props = place
+    put(case.name, case.make())
+    for step in range(9):
+        boundary = {"transaction.boundary.max.records": "1"}
+        run = SplitHarness({**props, "input.format": case.form, **case.props, **TOLERANT, **boundary})
+        left = [step]
+        run.writer = lambda kafka, left=left: Dying(kafka, left=left)
+        with contextlib.suppress(SinkError):
+            run.run()
+        run.writer = MemoryWriter
+        run.run()
+        assert (step, len(run.kafka.values("dead"))) == (step, letters)
