@@ -9,7 +9,7 @@ from headrace.framework.stage import Stage
 from headrace.transformers.base import ByteStream, Rejected, ValueBatch
 from headrace.transformers.seeking import Cursor, SeekableStream
 
-__all__ = ["Opener", "Until", "behind_lines", "lines_of", "moved", "refuse_part", "taken", "until"]
+__all__ = ["Opener", "Until", "all_of", "behind_lines", "lines_of", "moved", "refuse_part", "taken", "until"]
 
 _READ_BYTES = 256 * 1024
 _BOM_BYTES = 3
@@ -21,15 +21,34 @@ Opener = Callable[[], ByteStream]
 def taken(batches: Iterator[ValueBatch], count: int | None) -> Iterator[ValueBatch]:
     """The first `count` values, or all of them; what is no record still is raised as its error."""
     left = count
-    for batch in batches:
-        if batch.rejected is not None:
-            raise batch.rejected.error
+    for batch in _good(batches):
         yield batch if left is None else attrs.evolve(batch, values=batch.values[:left])
         left = None if left is None else left - len(batch.values)
         if left is not None and left <= 0:
             return
     if left:
-        raise DataError(f"{left} records are not there any more: the object has become shorter", _WHERE)
+        raise _missing(left)
+
+
+def all_of(batches: Iterator[ValueBatch], at_least: int | None) -> Iterator[ValueBatch]:
+    """All values of bytes that are the piece and nothing else: a line may have been mended to several."""
+    found = 0
+    for batch in _good(batches):
+        found += len(batch.values)
+        yield batch
+    if at_least is not None and found < at_least:
+        raise _missing(at_least - found)
+
+
+def _good(batches: Iterator[ValueBatch]) -> Iterator[ValueBatch]:
+    for batch in batches:
+        if batch.rejected is not None:
+            raise batch.rejected.error
+        yield batch
+
+
+def _missing(records: int) -> DataError:
+    return DataError(f"{records} records are not there any more: the object has become shorter", _WHERE)
 
 
 def lines_of(stream: ByteStream, piece: Rejected, limit: int, *, same: bool, same_size: bool) -> bytes | None:

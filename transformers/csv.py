@@ -14,7 +14,7 @@ from headrace.framework.options import option
 from headrace.framework.parsers import Parser, boolean, names
 from headrace.framework.parts import Extent
 from headrace.framework.stage import Stage
-from headrace.transformers.again import Opener, behind_lines, lines_of, refuse_part, taken
+from headrace.transformers.again import Opener, all_of, behind_lines, lines_of, refuse_part, taken
 from headrace.transformers.base import ByteStream, Position, Rejected, Transformer, ValueBatch
 from headrace.transformers.csv_columns import Columns, ColumnTypes, column_types
 from headrace.transformers.csv_rows import BadRow, Dialect, Rows, read_rows
@@ -183,10 +183,12 @@ class CsvTransformer(Transformer):
         if columns is None:
             return
         data = lines_of(open_content(), piece, self.options.max_record_bytes, same=same, same_size=same_size)
-        if data is None:
-            refuse_part(piece, same=same)
+        if data is not None:
+            yield from all_of(self._read(columns, Cursor(io.BytesIO(data)), piece.before), piece.count)
+            return
+        refuse_part(piece, same=same)
         # In what has been repaired, lines are counted: how many rows they are may have been told apart wrongly.
-        stream = behind_lines(open_content(), piece.before.line) if data is None else io.BytesIO(data)
+        stream = behind_lines(open_content(), piece.before.line)
         yield from taken(self._read(columns, Cursor(stream), piece.before), piece.count)
 
     def _read(self, columns: Columns, cursor: Cursor, start: Position) -> Iterator[ValueBatch]:

@@ -18,7 +18,7 @@ from headrace.framework.errors import DataError, Where
 from headrace.framework.parts import Extent
 from headrace.framework.schema import Schema
 from headrace.framework.stage import Stage
-from headrace.transformers.again import Opener, lines_of, refuse_part, taken
+from headrace.transformers.again import Opener, all_of, lines_of, refuse_part
 from headrace.transformers.base import ByteStream, Position, Rejected, Transformer, ValueBatch
 from headrace.transformers.options import FormatOptions
 from headrace.transformers.parts import LinesWithin, named_within
@@ -92,7 +92,7 @@ class LineTransformer(Transformer):
             yield from super().again(open_content, piece, same=same, same_size=same_size)
         else:
             start = attrs.evolve(piece.before, byte=piece.start or 0)
-            yield from taken(self.batches(io.BytesIO(data), start if start.byte else Position()), piece.count)
+            yield from all_of(self.batches(io.BytesIO(data), start if start.byte else Position()), piece.count)
 
     @classmethod
     @override

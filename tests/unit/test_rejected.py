@@ -215,6 +215,36 @@ class TestParquet:
         assert read("parquet", parquet(pa.table({"a": [1]}))[:-9]) == ([], [(1, 0, None, None, None)])
 
 
+class TestAgain:
+    @pytest.mark.parametrize(
+        ("form", "head", "bad", "mended", "values"),
+        [
+            ("jsonl", b"", b'{"a":1} {"b":2}\n', b'{"a":1}\n{"b":2}\n', [b'{"a":1}', b'{"b":2}']),
+            ("text", b"", b"one\xfftwo\n", b"one\ntwo\n", ["one", "two"]),
+            ("csv", b"a,b\n", b"1,2,3,4\n", b"1,2\n3,4\n", [{"a": "1", "b": "2"}, {"a": "3", "b": "4"}]),
+        ],
+    )
+    def test_a_line_that_was_mended_to_two_is_both_of_them(self, form, head, bad, mended, values):
+        """In a repaired object of the same size every record between the bytes of the piece is read, and no other."""
+        first, last = (head + b"0,0\n", b"9,9\n") if head else (b"0\n", b"9\n")
+        made = transformer(form)
+        content = SeekableBytes(first + bad + last)
+        [piece] = [batch.rejected for batch in made.batches(content, Position()) if batch.rejected is not None]
+        repaired = first + mended + last
+
+        again = made.again(lambda: SeekableBytes(repaired), piece, same=False, same_size=True)
+
+        assert len(mended) == len(bad)
+        assert [value for batch in again for value in batch.values] == values
+
+    def test_a_line_that_was_blanked_out_is_missed(self):
+        """Where no record is between the bytes of the piece any more, that is said, and the letter stays."""
+        made = transformer("jsonl")
+        [piece] = [batch.rejected for batch in made.batches(SeekableBytes(b"bad\n1\n"), Position()) if batch.rejected]
+        with pytest.raises(DataError, match="1 records are not there any more"):
+            list(made.again(lambda: SeekableBytes(b"   \n1\n"), piece, same=False, same_size=True))
+
+
 class TestOthers:
     def test_a_format_that_only_raises_ends_in_one_piece(self):
         """What somebody else's transformer gives out before its DataError stays, and the rest is one piece."""

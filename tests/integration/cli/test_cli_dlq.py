@@ -91,6 +91,18 @@ def test_a_repaired_object_gives_just_its_bad_records(tolerant, as_json, repaire
     assert as_json("dlq", "list", tolerant.file)[1]["letters"] == []
 
 
+def test_a_line_that_was_two_records_gives_both(tolerant, as_json):
+    """A line in which an end was missing is mended at the cost of a space, and both of its records are sent."""
+    tolerant.put("a.jsonl", lines([GOOD[0], GOOD[1] + b" " + GOOD[2], GOOD[3]]))
+    assert drain(as_json, tolerant)["dead_lettered"] == 1
+    tolerant.put("a.jsonl", lines(GOOD[:4]))
+
+    code, done = as_json("dlq", "replay", tolerant.file)
+
+    assert (code, done["replayed"], done["records"]) == (0, 1, 2)
+    assert sorted(tolerant.values()) == sorted(GOOD[:4])
+
+
 def test_a_repaired_configuration_is_enough(tolerant, as_json):
     """What was bad by the configuration is sent once that takes it, from the same bytes of the same object."""
     long = b'{"text":"%s"}' % (b"x" * 3000)
