@@ -36,7 +36,8 @@ HeadraceError
   configuration. `OffsetsBodyError` is the same of a body of offsets that somebody wants to have stored.
 - `PipelineError`: something went wrong at a stage, and the message says where. `RetriableError` is the only one that
   is tried again, with backoff, and the record at hand is not lost; every other fails the task with its cause.
-  `DataError` is a bad record: what came before it is committed first.
+  `DataError` is a bad record, `RecordTooLargeError` one that the sink does not take: what came before it is committed
+  first.
 - `SetupError`: this machine lacks something; nothing was read and nothing was written.
 - `TakenOverError`: a newer run of the same connector has claimed its work. The older one stops and says so.
   `FencedError` is the same within one generation: another attempt at the same task has it, and Spark decides.
@@ -216,7 +217,10 @@ class SinkError(PipelineError):
 
 
 class RecordTooLargeError(SinkError):
-    """A record is larger than the sink takes; `index` is its place among those that were written with it."""
+    """A record is larger than the sink takes; `index` is its place among those that were written with it.
+
+    What came before it is committed, then the task fails.
+    """
 
     index: int = 0
 

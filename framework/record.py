@@ -87,4 +87,4 @@ class RecordBatch:
         """The first `count` values as a batch of their own, or None where the batch cannot be cut there."""
         if self.offset_at is None:
             return None
-        return attrs.evolve(self, values=self.values[:count], source_offset=self.offset_at(count), offset_at=None)
+        return attrs.evolve(self, values=self.values[:count], source_offset=self.offset_at(count))

@@ -36,11 +36,15 @@ def as_batch(item: SourceRecord | RecordBatch) -> RecordBatch:
 
 
 class Sent(NamedTuple):
-    """What became of a batch: records and their bytes that were sent, and records that were passed over."""
+    """What became of a batch: records and their bytes that were sent, and records that were passed over.
+
+    With `refused` the sink did not take the record behind those that were sent, and has nothing of what follows it.
+    """
 
     records: int = 0
     bytes: int = 0
     dead: int = 0
+    refused: RecordTooLargeError | None = None
 
 
 @attrs.frozen
@@ -55,7 +59,8 @@ class Pipeline:
     def send(self, batch: RecordBatch) -> Sent:
         """Send a batch, with what is bad in it to the dead letters if there are such.
 
-        Otherwise a `DataError` has nothing of the batch sent; `first_bad` says where in the batch it is.
+        Otherwise a `DataError` has nothing of the batch sent; `first_bad` says where in the batch it is. One that is
+        too large is found out by the sink only, when it has those before it: that is in what is returned.
         """
         if not batch.values:
             return self._send_piece(batch)
@@ -107,7 +112,10 @@ class Pipeline:
     def _write(
         self, batch: RecordBatch, key: bytes | None, values: Sequence[bytes | None], places: Sequence[int]
     ) -> Sent:
-        """Write values; `places` says which ones of the batch they are. One that is too large is passed over."""
+        """Write values; `places` says which ones of the batch they are.
+
+        One that is too large is passed over, or ends it where nothing is.
+        """
         records = size = dead = 0
         while values:
             try:
@@ -123,7 +131,7 @@ class Pipeline:
                 index = error.index
                 error.located(_place(batch, places[index], Stage.PRODUCE))
                 if self.dead_letters is None:
-                    raise
+                    return Sent(index, _total_size(values[:index]), refused=error)
                 self.dead_letters.value(batch, places[index], error)
                 dead += 1
                 taken, values, places = values[:index], values[index + 1 :], places[index + 1 :]

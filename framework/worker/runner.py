@@ -8,7 +8,15 @@ import attrs
 
 from headrace.framework.backoff import BackoffConfig
 from headrace.framework.distribution import TaskShare
-from headrace.framework.errors import DataError, FencedError, HeadraceError, PipelineError, TaskError, Where
+from headrace.framework.errors import (
+    DataError,
+    FencedError,
+    HeadraceError,
+    PipelineError,
+    RecordTooLargeError,
+    TaskError,
+    Where,
+)
 from headrace.framework.metrics import TaskMetrics
 from headrace.framework.sink import SinkWriter
 from headrace.framework.task import AbstractSourceTask, TaskContext
@@ -153,7 +161,7 @@ class TaskRunner:
             if transaction.seal():
                 self.task.committed()
             return
-        if isinstance(pump.error, DataError):
+        if isinstance(pump.error, DataError | RecordTooLargeError):
             transaction.seal()
         raise pump.error
 

@@ -4,15 +4,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import attrs
 
 from headrace.framework.config import Boundary
-from headrace.framework.errors import DataError
+from headrace.framework.errors import DataError, RecordTooLargeError
 from headrace.framework.metrics import TaskMetrics
 from headrace.framework.record import RecordBatch, SourceRecord
 from headrace.framework.worker.boundary import BoundaryRule
-from headrace.framework.worker.pipeline import Pipeline, as_batch
+from headrace.framework.worker.pipeline import Pipeline, Sent, as_batch
 from headrace.offsets.key import OffsetManagerKey
 from headrace.offsets.manager import OffsetManager
 
@@ -56,8 +57,9 @@ class TaskTransaction:
         """Send what the task yielded; end the transaction where this makes it full.
 
         False means that nothing was sent and the pump is to end: the transaction is sealed, or an object has ended
-        and the micro-batch is to. A bad record raises its
-        `DataError` after what came before it in the same batch was sent.
+        and the micro-batch is to. A bad record raises its `DataError`, and one that is too large for the sink its
+        `RecordTooLargeError`, after what came before it in the same batch was sent. A batch that cannot be cut is
+        sent as a whole or not at all; where the sink has some of it by then, so is all of the transaction.
         """
         batch = as_batch(item)
         with self._lock:
@@ -144,7 +146,7 @@ class TaskTransaction:
     def settle(self) -> bool:
         """Commit what is at a boundary and abort the rest; whether all of it could be committed."""
         with self._lock:
-            whole = self.is_at_boundary
+            whole = self.is_at_boundary and not self.is_broken
             if whole:
                 self.commit()
             else:
@@ -181,6 +183,21 @@ class TaskTransaction:
             if good is not None and good.values:
                 self._send(good, key)
             raise bad[1] from bad[1].__cause__
+        if sent.refused is not None:
+            self._refuse(batch, key, sent, sent.refused)
+        self._note(batch, key, sent)
+
+    def _refuse(self, batch: RecordBatch, key: OffsetManagerKey, sent: Sent, error: RecordTooLargeError) -> NoReturn:
+        """Keep what the sink has taken of a batch, and fail with what it has not."""
+        taken = batch.head(sent.records)
+        if taken is not None and taken.values:
+            self._note(taken, key, sent)
+        elif sent.records:
+            # Nobody knows an offset for just these: neither they nor what was sent with them may become visible.
+            self.is_broken = self._sealed = True
+        raise error
+
+    def _note(self, batch: RecordBatch, key: OffsetManagerKey, sent: Sent) -> None:
         if self._begun_at is None:
             self._begun_at = time.monotonic()
             self.on_due_changed()

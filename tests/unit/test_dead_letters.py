@@ -34,19 +34,19 @@ def letters(run):
     return [dict(record.headers) for record in run.records("dead")]
 
 
-def record(value, position, **more):
+def record(value, position, *, complete=False, **more):
     return SourceRecord(
-        source_partition={"script": "script"},
-        source_offset={"position": position},
+        source_partition=PARTITION,
+        source_offset={"position": position, **({"complete": True} if complete else {})},
         topic="scripted",
         value=value,
         **more,
     )
 
 
-def batch(values, position, **more):
+def batch(values, position, *, source_partition=PARTITION, **more):
     return RecordBatch(
-        source_partition={"script": "script"},
+        source_partition=source_partition,
         source_offset={"position": position},
         topic="scripted",
         values=values,
@@ -116,14 +116,47 @@ class TestValues:
         assert [one.value for one in run.records("dead")] == [None, None]
 
     def test_without_tolerance_they_fail_the_task(self):
-        """With errors.tolerance=none a record that is too large fails the task, and is named."""
-        run = harness(batch([1, "x" * 20], 2), errors__tolerance="none")
+        """A record that is too large fails the task, and is named, once all before it is committed with its offset."""
+        script = [record(0, 1), batch([1, 2, "x" * 20, 3], 5, offset_at=lambda count: {"position": 1 + count})]
+        run = harness(*script, errors__tolerance="none")
 
         report = run.attempt(writer=SmallWriter(run.kafka))
 
         assert isinstance(report.error, RecordTooLargeError)
         assert "produce" in str(report.error)
-        assert run.values("scripted") == []
+        assert run.values("scripted") == [b"0", b"1", b"2"]
+        assert run.offset(PARTITION) == {"position": 3}
+        assert (report.records, report.bytes) == (3, 3)
+
+    def test_the_first_that_is_bad_fails_the_task(self):
+        """Of a batch with one that is too large and one that cannot be converted, all before the first stays."""
+        script = [batch([1, "x" * 20, {2}], 3, offset_at=lambda count: {"position": count})]
+        run = harness(*script, errors__tolerance="none")
+
+        report = run.attempt(writer=SmallWriter(run.kafka))
+
+        assert isinstance(report.error, RecordTooLargeError)
+        assert (run.values("scripted"), run.offset(PARTITION)) == ([b"1"], {"position": 1})
+
+    def test_of_a_batch_that_cannot_be_cut_nothing_stays(self):
+        """Without offsets between its records a batch is sent as a whole or not at all, and its transaction with it."""
+        run = harness(record(0, 1), batch([1, "x" * 20], 3), errors__tolerance="none")
+
+        report = run.attempt(writer=SmallWriter(run.kafka))
+
+        assert isinstance(report.error, RecordTooLargeError)
+        assert (run.values("scripted"), run.offset(PARTITION)) == ([], None)
+
+    def test_an_object_of_which_one_is_too_large_is_not_seen_by_half(self):
+        """With the object boundary nothing of that object becomes visible, and what came before it stays."""
+        one = record(0, 1, complete=True)
+        script = [one, batch([1, "x" * 20], 3, source_partition={"o": 2}, offset_at=lambda count: {"position": count})]
+        run = harness(*script, errors__tolerance="none", transaction__boundary="object")
+
+        report = run.attempt(writer=SmallWriter(run.kafka))
+
+        assert isinstance(report.error, RecordTooLargeError)
+        assert (run.values("scripted"), run.offset({"o": 2})) == ([b"0"], None)
 
     def test_a_task_that_raises_itself_fails(self):
         """What a task's own iterator raises cannot be passed over: it has ended, and nobody knows where to go on."""

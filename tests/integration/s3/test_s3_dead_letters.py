@@ -173,6 +173,21 @@ def test_a_record_that_is_too_large_for_the_producer_is_a_letter(trial):
     assert [len(value) for value in trial.values(large)] == [1_500_008]
 
 
+def test_without_tolerance_what_comes_before_a_large_record_is_delivered(trial):
+    """A record that is too large fails every run behind what came before it; with a higher limit the rest is sent."""
+    large = f"{trial.name}-large"
+    create_topic(trial.bootstrap_servers, large, config={"max.message.bytes": "4000000"})
+    put(trial, "one.jsonl", lines([*ROWS[:30], {"n": "z" * 1_500_000}, ROWS[30]]))
+
+    failed = [trial.attempt(topic=large) for _ in range(2)]
+    before = trial.values(large)
+    trial.run(topic=large, producer__override__max__request__size="3000000")
+
+    assert all("one.jsonl, record 31" in summary.error for summary in failed)
+    assert [json.loads(value)["n"] for value in before] == [*range(30)]
+    assert [str(json.loads(value)["n"])[:3] for value in trial.values(large)] == [*map(str, range(30)), "zzz", "30"]
+
+
 def test_a_replay_that_dies_anywhere_sends_each_record_once(trial, monkeypatch):
     """Whichever call to Kafka a replay dies before, the next one sends what it did not, and nothing twice."""
     put(trial, "one.jsonl", b"bad\n" * 3 + lines(ROWS[:2]))
