@@ -38,8 +38,9 @@ class DeadLetter:
     """What the headers of a dead letter say, besides those of Kafka Connect.
 
     `source_offset` is where reading went on behind it, and `position` from where it can be read again. `number` is
-    that of its first record, or of its line, from 1; `count` is how many records it stands for, None for all to the
-    object's end. `start` and `end` are its bytes in the object's content, as far as there are such.
+    that of its first record, or of its line, from 1, and in a part counted as the error says; `count` is how many
+    records it stands for, None for all to the object's end. `start` and `end` are its bytes in the object's content,
+    as far as there are such.
     """
 
     connector: str
@@ -78,7 +79,7 @@ class DeadLetter:
         if batch.origin is not None:
             before, after = batch.origin.position_at(index), batch.origin.position_at(index + 1)
             known = {
-                "number": after.line or before.records + 1,
+                "number": after.line or batch.origin.others + before.records + 1,
                 "start": before.byte if after.byte else None,
                 "end": after.byte if after.byte > before.byte else None,
                 "position": before,

@@ -13,7 +13,18 @@ from typing import Any
 
 import attrs
 
-__all__ = ["ENDED", "OVERRUN_BYTES", "PART", "PARTS", "Extent", "Part", "cut", "joined_counts", "part_of"]
+__all__ = [
+    "ENDED",
+    "OVERRUN_BYTES",
+    "PART",
+    "PARTS",
+    "Extent",
+    "Part",
+    "cut",
+    "joined_counts",
+    "part_of",
+    "within_part",
+]
 
 PART = "part"
 """The name that a part's source partition has besides the object's."""
@@ -68,6 +79,11 @@ def part_of(partition: Mapping[str, Any], offset: Mapping[str, Any]) -> Part | N
     """The part that a source partition and its offset speak of; None where that is a whole object."""
     number, parts = partition.get(PART), offset.get(PARTS)
     return Part(number, parts) if isinstance(number, int) and isinstance(parts, int) else None
+
+
+def within_part(position: str, start: int) -> str:
+    """A position for people, with the byte of the part from whose beginning it is counted; 0 is the object's."""
+    return f"{position} of the part from byte {start}" if start else position
 
 
 def joined_counts(parts: Sequence[Mapping[str, Any]], *names: str) -> dict[str, int]:

@@ -1,12 +1,13 @@
 """What a task yields: a record with its origin, or many records with one."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import attrs
 
+from headrace.framework.parts import within_part
 from headrace.framework.schema import Schema
-from headrace.transformers.base import Position, Rejected
+from headrace.transformers.base import Position, Rejected, ValueBatch
 
 __all__ = ["Header", "Origin", "RecordBatch", "SourceRecord"]
 
@@ -44,11 +45,26 @@ class SourceRecord:
 class Origin:
     """Where the values of a batch lie, for whoever has to name one of them, or to read it again.
 
-    `object` is the piece's name for people; `position_at(n)` is where reading goes on after the first n values.
+    `object` is the piece's name for people; `position_at(n)` is where reading goes on after the first n values. In a
+    part of an object these count from `part_from`, the byte with which the part begins; where `others`, the records
+    before it, are known, records have the numbers that they have in the object.
     """
 
     object: str
     position_at: Callable[[int], Position]
+    part_from: int = 0
+    others: int = 0
+
+    @classmethod
+    def of(cls, name: str, batch: ValueBatch, *, part_from: int = 0) -> Self:
+        """Of values of an object, or of a part of it."""
+        if batch.others is None:
+            return cls(name, batch.position_at, part_from)
+        return cls(name, batch.position_at, others=batch.others)
+
+    def record(self, number: int) -> str:
+        """The record of that number, which counts from 1 as positions do, for people."""
+        return within_part(f"record {self.others + number}", self.part_from)
 
 
 @attrs.frozen(kw_only=True)

@@ -85,12 +85,16 @@ class ValueBatch:
     read or where batches were cut.
 
     With `rejected` there are no values: the batch says that a piece is none, and stands behind it.
+
+    In a part of an object `others` is how many records of the object come before those that its positions count; None
+    is not known.
     """
 
     schema: Schema | None
     values: Sequence[Any]
     position_at: Callable[[int], Position]
     rejected: Rejected | None = None
+    others: int | None = None
 
     @property
     def end(self) -> Position:

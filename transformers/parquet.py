@@ -233,7 +233,12 @@ class _Reading:
         values, error = self._converted(batch if long is None else batch.slice(0, long))
         if values:
             schema = self._schema.schema if self._schema else None
-            yield ValueBatch(schema=schema, values=values, position_at=partial(_after, self.done - self.others))
+            yield ValueBatch(
+                schema=schema,
+                values=values,
+                position_at=partial(_after, self.done - self.others),
+                others=self.others,
+            )
             self.done += len(values)
         if error is not None:
             raise self._bad("the row has no form here", error) from error

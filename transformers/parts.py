@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 import attrs
 
 from headrace.framework.errors import DataError
-from headrace.framework.parts import OVERRUN_BYTES, Extent
+from headrace.framework.parts import OVERRUN_BYTES, Extent, within_part
 
 if TYPE_CHECKING:
     from headrace.transformers.base import ByteStream
@@ -87,7 +87,6 @@ def named_within(extent: Extent) -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        if extent.start and error.where.position is not None:
-            position = f"{error.where.position} of the part from byte {extent.start}"
-            error.where = attrs.evolve(error.where, position=position)
+        if error.where.position is not None:
+            error.where = attrs.evolve(error.where, position=within_part(error.where.position, extent.start))
         raise

@@ -14,6 +14,7 @@ from headrace.framework.record import Origin, RecordBatch
 from headrace.transformers.again import Opener, moved, taken
 from headrace.transformers.base import Position, Rejected, Transformer, ValueBatch
 from headrace.transformers.bytes import CHUNK_BYTES
+from headrace.transformers.parts import named_within
 from headrace.transformers.seeking import SeekableStream
 
 __all__ = ["LetterReader"]
@@ -57,7 +58,7 @@ class LetterReader:
                 schema=batch.schema,
                 key=self.transformer.key(name),
                 partition=parts.partition,
-                origin=Origin(uri, batch.position_at),
+                origin=Origin.of(uri, batch),
             )
 
 
@@ -70,7 +71,13 @@ def _values_of(
         if not (same or same_size):
             raise moved("its size is not the one with which it was cut into parts")
         return _of_part(transformer, open_content, piece, part.extent(size))
-    return transformer.again(open_content, piece, same=same, same_size=same_size)
+    values = transformer.again(open_content, piece, same=same, same_size=same_size)
+    return values if part is None else _named(values, part.extent(letter.source_offset.get(SIZE) or size))
+
+
+def _named(values: Iterator[ValueBatch], extent: Extent) -> Iterator[ValueBatch]:
+    with named_within(extent):
+        yield from values
 
 
 def _of_part(transformer: Transformer, open_content: Opener, piece: Rejected, extent: Extent) -> Iterator[ValueBatch]:

@@ -19,6 +19,7 @@ from headrace.framework.errors import (
     SourceError,
     Where,
 )
+from headrace.framework.parts import PART
 from headrace.framework.record import RecordBatch
 from headrace.framework.replay import Replays
 from headrace.framework.splits import SplitSource
@@ -122,12 +123,11 @@ class _Replayer:
 
 def _said(error: HeadraceError, found: "Buried") -> str:
     if isinstance(error, PipelineError):
-        number = found.letter.number
+        letter = found.letter
+        # The number is the object's where that was no part; a letter's own error says from where it is counted.
+        known = letter.number is not None and PART not in letter.source_partition
         error.located(
-            Where(
-                object=found.letter.object or None,
-                position=None if number is None else f"record {number}",
-            )
+            Where(object=letter.object or None, position=f"record {letter.number}" if known else None),
         )
     return str(error)
 

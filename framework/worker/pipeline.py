@@ -169,8 +169,7 @@ def _total_size(values: Sequence[bytes | None]) -> int:
 def _place(batch: RecordBatch, index: int, stage: Stage = Stage.CONVERT) -> Where:
     before = batch.offset_at(index) if batch.offset_at else {}
     count = before.get(RECORD_COUNT) if before else batch.source_offset.get(RECORD_COUNT, 0) - len(batch.values) + index
-    return Where(
-        stage=stage,
-        object=batch.origin.object if batch.origin else None,
-        position=None if count is None or count < 0 else f"record {count + 1}",
-    )
+    if batch.origin is None:
+        return Where(stage=stage, position=None if count is None or count < 0 else f"record {count + 1}")
+    position = None if count is None or count < 0 else batch.origin.record(count + 1)
+    return Where(stage=stage, object=batch.origin.object, position=position)

@@ -60,7 +60,7 @@ class Portions:
         """
         start, path = entry.position(), entry.path
         parts = self.template.match(path) or NameParts()
-        topic = self._topic(path, parts)
+        topic, part_from = self._topic(path, parts), 0 if extent is None else extent.start
         with FileStream(path=path, opened=opener(), stopping=self.stopping, size=size, end=end) as stream:
             properties = _Properties(entry, tail)
             place = start
@@ -73,7 +73,7 @@ class Portions:
 
             for batch in tolerated(batches, start, tolerant=self.config.is_tolerant):
                 place = batch.end
-                records = self._as_records(entry, batch, parts, topic, properties)
+                records = self._as_records(batch, parts, topic, properties, part_from)
                 if batch.rejected is not None and batch.rejected.is_the_rest:
                     yield attrs.evolve(records, source_offset=at_end(properties.at(place)))
                     return
@@ -117,8 +117,9 @@ class Portions:
         return transformer.batches(opened, start), False
 
     def _as_records(
-        self, entry: FileOffsetEntry, batch: ValueBatch, parts: NameParts, topic: str, properties: "_Properties"
+        self, batch: ValueBatch, parts: NameParts, topic: str, properties: "_Properties", part_from: int
     ) -> RecordBatch:
+        entry = properties.entry
         if batch.rejected is not None:
             batch.rejected.error.located(Where(stage=Stage.READ, object=entry.path))
         return RecordBatch(
@@ -131,7 +132,7 @@ class Portions:
             partition=parts.partition,
             offset_at=lambda count: properties.at(batch.position_at(count)),
             rejected=batch.rejected,
-            origin=Origin(entry.path, batch.position_at),
+            origin=Origin.of(entry.path, batch, part_from=part_from),
         )
 
     def _topic(self, path: str, parts: NameParts) -> str:

@@ -172,7 +172,13 @@ class S3Reader(SourceReader[S3Split]):
         stored = self.context.task.offsets.get_entry(key, lambda known: part_entry(found, part, known))
         entry = stored or S3OffsetEntry.for_part(found, part)
         if not entry.is_ended:
-            yield from self._sent(found, entry, lambda start: self._part_batches(split, start), S3OffsetEntry.ended)
+            yield from self._sent(
+                found,
+                entry,
+                lambda start: self._part_batches(split, start),
+                S3OffsetEntry.ended,
+                part_from=split.extent.start,
+            )
 
     def _part_batches(self, split: S3Split, start: Position) -> Iterator[ValueBatch]:
         """The records of a part; the first one has all of an object whose first bytes show that it is compressed."""
@@ -239,6 +245,7 @@ class S3Reader(SourceReader[S3Split]):
         entry: S3OffsetEntry,
         batches: Callable[[Position], Iterator[ValueBatch]],
         at_end: Callable[[S3OffsetEntry], S3OffsetEntry],
+        part_from: int = 0,
     ) -> Iterator[Yielded]:
         parts = self._template.match(found.key) or NameParts()
         end = entry.position()
@@ -246,7 +253,7 @@ class S3Reader(SourceReader[S3Split]):
             start, tolerant = end, self.config.is_tolerant
             for batch in tolerated(lambda: batches(start), start, tolerant=tolerant):
                 end = batch.end
-                records = self._as_records(found, entry, parts, batch)
+                records = self._as_records(found, entry, parts, batch, part_from)
                 if batch.rejected is not None and batch.rejected.is_the_rest:
                     # Who has committed it has committed the end: nobody passes it over once more.
                     yield attrs.evolve(records, source_offset=at_end(entry.advanced(end)).get_properties())
@@ -319,7 +326,9 @@ class S3Reader(SourceReader[S3Split]):
             count=self.context.task.metrics.count,
         )
 
-    def _as_records(self, found: S3Object, entry: S3OffsetEntry, parts: NameParts, batch: ValueBatch) -> RecordBatch:
+    def _as_records(
+        self, found: S3Object, entry: S3OffsetEntry, parts: NameParts, batch: ValueBatch, part_from: int
+    ) -> RecordBatch:
         if batch.rejected is not None:
             batch.rejected.error.located(self._where(found))
         return RecordBatch(
@@ -332,7 +341,7 @@ class S3Reader(SourceReader[S3Split]):
             partition=parts.partition,
             offset_at=lambda count: entry.properties_at(batch.position_at(count)),
             rejected=batch.rejected,
-            origin=Origin(found.uri, batch.position_at),
+            origin=Origin.of(found.uri, batch, part_from=part_from),
         )
 
     def _end_of(self, found: S3Object, entry: S3OffsetEntry, parts: NameParts) -> RecordBatch:

@@ -12,9 +12,8 @@ import pytest
 from pyarrow import parquet as pq
 
 from headrace.framework.errors import SinkError
-from headrace.testing import S3Harness, SplitHarness
+from headrace.testing import SplitHarness
 from headrace.testing.memory import MemoryWriter
-from headrace.testing.trial import fresh_name
 
 pytestmark = pytest.mark.xdist_group("objects")
 
@@ -94,23 +93,6 @@ DAMAGED = [
 ]
 IN_PARTS = {"tasks.max": "3", "split.size.bytes": "100000"}
 TOLERANT = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dead"}
-
-
-@pytest.fixture(params=["files", "s3"])
-def place(request, tmp_path):
-    """Where objects are put: how that is done, and the configuration that reads them there."""
-    if request.param == "files":
-        yield (
-            lambda name, data: (tmp_path / name).write_bytes(data),
-            {
-                "connector.class": "files",
-                "files.paths": str(tmp_path),
-            },
-        )
-        return
-    with S3Harness(request.getfixturevalue("s3_endpoint")) as harness:
-        props = harness.prepare(fresh_name("once"))
-        yield lambda name, data: harness.client.put_object(Bucket=harness.bucket, Key=name, Body=data), props
 
 
 def read_twice(place, case, **more):
