@@ -62,6 +62,12 @@ class DeadLetters:
         letter = DeadLetter.of_value(self.connector, batch, index, error)
         self._send(letter, error, batch, self._key(batch), self._raw(batch.values[index]))
 
+    def close(self) -> None:
+        """Say how many bad records the log has not told of one by one; there are no more for now."""
+        if self._unlogged:
+            log.error("%s: %d more bad records were passed over", self.connector, self._unlogged)
+        self._unlogged = 0
+
     def _send(
         self, letter: DeadLetter, error: PipelineError, batch: RecordBatch, key: bytes | None, raw: bytes | None
     ) -> None:
@@ -101,9 +107,8 @@ class DeadLetters:
     def _log(self, error: PipelineError, raw: bytes | None) -> None:
         now = time.monotonic()
         if now - self._since > WITHIN_S:
-            if self._unlogged:
-                log.error("%s: %d more bad records were passed over", self.connector, self._unlogged)
-            self._since, self._logged, self._unlogged = now, 0, 0
+            self.close()
+            self._since, self._logged = now, 0
         if self._logged >= AT_MOST:
             self._unlogged += 1
             return

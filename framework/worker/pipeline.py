@@ -80,6 +80,11 @@ class Pipeline:
             return self._send_good(batch, key_bytes, self.dead_letters)
         return self._write(batch, key_bytes, values, range(len(values)))
 
+    def close(self) -> None:
+        """Nothing more comes for now: what is still to be said of bad records is said."""
+        if self.dead_letters is not None:
+            self.dead_letters.close()
+
     def _send_piece(self, batch: RecordBatch) -> Sent:
         if batch.rejected is None:
             return Sent()

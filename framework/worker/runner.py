@@ -80,6 +80,7 @@ class TaskRunner:
         finally:
             if opened:
                 self._close_task(report)
+            self.pipeline.close()
             self.writer.close()
         self._count(report)
         return report

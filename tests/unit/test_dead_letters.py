@@ -208,7 +208,7 @@ class TestTheLetter:
             run.run()
 
     def test_the_log_has_some_of_them(self, caplog):
-        """With errors.log.enable ten in ten seconds are logged, without their content unless that is asked for."""
+        """With errors.log.enable ten in ten seconds are logged, and the number of the others; their content if asked."""
         script = [record(b"\xffsecret", number) for number in range(1, 31)]
         text = {"value__converter": "string"}
         with caplog.at_level(logging.ERROR, "headrace"):
@@ -216,6 +216,7 @@ class TestTheLetter:
             assert caplog.text == ""
             harness(*script, **text, errors__log__enable="true").run()
             assert (caplog.text.count("is passed over"), "secret" in caplog.text) == (10, False)
+            assert caplog.text.count("20 more bad records were passed over") == 1
             harness(*script, **text, errors__log__enable="true", errors__log__include__messages="true").run()
             assert caplog.text.count("it begins with b'\\xffsecret'") == 10
 
