@@ -7,13 +7,15 @@ from typing import Any, Self
 
 import attrs
 
-from headrace.framework.errors import PipelineError
+from headrace.framework.errors import DataError, PipelineError
 from headrace.framework.record import Header, RecordBatch
 from headrace.transformers.base import Position
 
-__all__ = ["REPLAYED", "DeadLetter", "connect_headers", "known_headers", "replayed_headers"]
+__all__ = ["CONNECTOR", "REPLAYED", "DeadLetter", "connect_headers", "known_headers", "replayed_headers"]
 
 CONNECTOR = "headrace.connector"
+"""The header that says whose dead letter it is."""
+
 PARTITION = "headrace.source.partition"
 OFFSET = "headrace.source.offset"
 OBJECT = "headrace.object"
@@ -95,21 +97,31 @@ class DeadLetter:
 
     @classmethod
     def from_headers(cls, headers: Mapping[str, bytes]) -> Self | None:
-        """Of a record on the topic; None for one that is no dead letter of ours."""
+        """Of a record on the topic; None for one that is no dead letter of ours. A damaged one is a `DataError`."""
         if not {CONNECTOR, PARTITION, OFFSET} <= headers.keys():
             return None
+        try:
+            return cls._read(headers)
+        except (ValueError, TypeError, RecursionError) as error:
+            reason = " ".join(str(error).split())
+            raise DataError(
+                f"the headers of a dead letter cannot be read ({reason}): somebody else wrote it"
+            ) from error
+
+    @classmethod
+    def _read(cls, headers: Mapping[str, bytes]) -> Self:
         numbers = {name: int(headers[name]) if name in headers else None for name in (RECORD, RECORDS, START, END)}
         return cls(
             connector=headers[CONNECTOR].decode(),
-            source_partition=json.loads(headers[PARTITION]),
-            source_offset=json.loads(headers[OFFSET]),
+            source_partition=_mapping(headers[PARTITION]),
+            source_offset=_mapping(headers[OFFSET]),
             error=headers.get(ERROR, b"").decode(),
             object=headers.get(OBJECT, b"").decode(),
             number=numbers[RECORD],
             count=numbers[RECORDS],
             start=numbers[START],
             end=numbers[END],
-            position=Position(**json.loads(headers[POSITION])) if POSITION in headers else None,
+            position=_position(headers[POSITION]) if POSITION in headers else None,
         )
 
     @property
@@ -171,6 +183,17 @@ def known_headers(headers: Any) -> dict[str, bytes]:
 
 def _name_of(batch: RecordBatch) -> str:
     return "" if batch.origin is None else batch.origin.object
+
+
+def _mapping(text: bytes) -> dict[str, Any]:
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise TypeError(f"a JSON object was expected, not {type(found).__name__}")
+    return found
+
+
+def _position(text: bytes) -> Position:
+    return Position(**{name: int(value) for name, value in _mapping(text).items()})
 
 
 def _json(value: Any) -> str:

@@ -2,7 +2,11 @@
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["dlq"]
 
 LONGEST_REASON = 120
+PAGE = 1000
+AT_ONCE = 64 * 1024
 
 object_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
     "--object", "pattern", metavar="PATTERN", help="Only those of objects with that name; * and ? stand for others."
@@ -39,13 +45,15 @@ def _list(*, props: Mapping[str, str], output: str, pattern: str | None) -> None
     found = dead_letters(props, pattern=pattern)
     if found is None:
         click.echo(f"there is no topic {props.get(LETTERS)} yet: no dead letters", err=True)
-    letters = found or ()
+        found = iter(())
     if output == "json":
-        document = {"topic": props.get(LETTERS), "letters": [_as_json(one) for one in letters]}
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        _print_document(props, map(_as_json, found), dict)
         return
     head = ("letter", "object", "record", "bytes", "error")
-    print_table(head, [(one.place, one.letter.object, one.letter.number, _bytes(one), _reason(one)) for one in letters])
+    rows = ((one.place, one.letter.object, one.letter.number, _bytes(one), _reason(one)) for one in found)
+    print_table(head, list(islice(rows, PAGE)))
+    while page := list(islice(rows, PAGE)):
+        print_table(head, page)
 
 
 @dlq.command("replay")
@@ -56,24 +64,45 @@ def _replay(*, props: Mapping[str, str], output: str, pattern: str | None) -> No
 
     What still is bad stays a dead letter, and is named with its reason; exit code 1 then. A run may go on meanwhile.
     """
-    done = list(_told(props, pattern, quiet=output == "json"))
-    replayed = [one for one in done if one["error"] is None]
+    counts = {"replayed": 0, "records": 0, "left": 0}
+    told = _told(props, pattern, counts, quiet=output == "json")
     if output == "json":
-        totals = {"replayed": len(replayed), "records": sum(one["records"] for one in done)}
-        document = {"topic": props.get(LETTERS), **totals, "left": len(done) - len(replayed), "letters": done}
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        _print_document(props, told, lambda: counts)
     else:
-        records = sum(one["records"] for one in done)
-        click.echo(f"{len(replayed)} dead letters replayed as {records} records, {len(done) - len(replayed)} left")
-    if len(replayed) < len(done):
+        deque(told, maxlen=0)
+        click.echo(f"{counts['replayed']} dead letters replayed as {counts['records']} records, {counts['left']} left")
+    if counts["left"]:
         sys.exit(1)
 
 
-def _told(props: Mapping[str, str], pattern: str | None, *, quiet: bool) -> Any:
+def _told(
+    props: Mapping[str, str], pattern: str | None, counts: dict[str, int], *, quiet: bool
+) -> Iterator[dict[str, Any]]:
+    """What has become of each letter, counted."""
     for one in replay(props, pattern=pattern):
         if not quiet and one.error is not None:
             click.echo(f"{one.found.place}: {one.error}", err=True)
+        counts["replayed" if one.error is None else "left"] += 1
+        counts["records"] += one.records
         yield {**_as_json(one.found), "records": one.records, "error": one.error}
+
+
+def _print_document(
+    props: Mapping[str, str], letters: Iterable[dict[str, Any]], totals: Callable[[], Mapping[str, int]]
+) -> None:
+    """One document for all letters, however many: nothing of it is shown before all are known, and none is held."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="backslashreplace") as written:
+        written.write(f'{{\n  "topic": {json.dumps(props.get(LETTERS), ensure_ascii=False)},\n  "letters": [')
+        between = "\n"
+        for letter in letters:
+            written.write(between + indent(json.dumps(letter, indent=2, ensure_ascii=False), "    "))
+            between = ",\n"
+        written.write("]" if between == "\n" else "\n  ]")
+        written.writelines(f',\n  "{name}": {count}' for name, count in totals().items())
+        written.write("\n}\n")
+        written.seek(0)
+        while text := written.read(AT_ONCE):
+            click.echo(text, nl=False)
 
 
 def _as_json(found: "Buried") -> dict[str, Any]:

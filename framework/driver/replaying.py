@@ -1,6 +1,6 @@
 """Dead letters, looked at and replayed from outside of a run."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -42,16 +42,16 @@ class Replayed:
     error: str | None = None
 
 
-def dead_letters(props: Mapping[str, str], *, pattern: str | None = None) -> Sequence["Buried"] | None:
-    """The connector's dead letters that are not replayed; None where there is no topic yet. Nothing is written.
+def dead_letters(props: Mapping[str, str], *, pattern: str | None = None) -> Iterator["Buried"] | None:
+    """The connector's dead letters that are not replayed, one by one; None where there is no topic yet.
 
-    With a `pattern`, as file names have it, those of the objects that it fits.
+    With a `pattern`, as file names have it, those of the objects that it fits. Nothing is written.
     """
     from headrace.offsets.kafka.dead_letters import read_letters  # noqa: PLC0415 - Kafka comes in when it is used
 
     connector = OpenedConnector.of(props)
     found = read_letters(connector.settings, _topic_of(connector.config))
-    return None if found is None else [one for one in found if _fits(one, pattern)]
+    return None if found is None else (one for one in found if _fits(one, pattern))
 
 
 def replay(props: Mapping[str, str], *, pattern: str | None = None) -> Iterator[Replayed]:

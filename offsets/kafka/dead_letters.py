@@ -1,7 +1,9 @@
 """The dead-letter topic: made, read, and written to by who replays what is on it."""
 
+import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -9,8 +11,8 @@ import attrs
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from headrace.framework.dead_letter import REPLAYED, DeadLetter, known_headers, replayed_headers
-from headrace.framework.errors import RetriableError, SinkError
+from headrace.framework.dead_letter import CONNECTOR, REPLAYED, DeadLetter, known_headers, replayed_headers
+from headrace.framework.errors import DataError, RetriableError, SinkError
 from headrace.offsets.kafka.log import OffsetsLog
 from headrace.offsets.kafka.producer import TransactionalProducer
 from headrace.offsets.kafka.reading import count_partitions
@@ -18,7 +20,10 @@ from headrace.offsets.kafka.settings import DEFAULT_REPLICATION, KafkaSettings
 
 __all__ = ["Buried", "Replaying", "ensure_dead_letter_topic", "read_letters", "replaying"]
 
+log = logging.getLogger(__name__)
+
 REACH_WITHIN_S = 30.0
+NEXT_LOOK_S = 0.01
 HOLDER = "dlq"
 
 
@@ -74,50 +79,88 @@ def _await_leader(admin: AdminClient, name: str) -> None:
     raise RetriableError(f"the new dead-letter topic {name} has no leader after {REACH_WITHIN_S:.0f} s")
 
 
-def read_letters(settings: KafkaSettings, topic: str) -> list[Buried] | None:
+def read_letters(settings: KafkaSettings, topic: str) -> Iterator[Buried] | None:
     """The connector's dead letters on a topic that are not replayed, in their order; None where there is no topic.
 
-    It reads to the topic's end, and waits for transactions that are open there. The letters' values are not kept.
+    The topic is read to its end first, with a wait for transactions that are open there: a letter may be done. It is
+    read once more as letters are asked for: none but these are held, and their values are not kept.
     """
     there = attrs.evolve(settings, offsets_topic=topic)
     partitions = count_partitions(there)
     if partitions is None:
         return None
-    reading = _Reading(settings.connector)
-    log = OffsetsLog(there, reading.take, dict.fromkeys(range(partitions), 0))
+    done = _Done(topic)
+    reader = OffsetsLog(there, done.take, dict.fromkeys(range(partitions), 0))
     try:
-        log.read_to_high_watermark()
+        reader.read_to_high_watermark()
     finally:
-        log.close()
-    return [found for _, found in sorted(reading.letters.items())]
+        reader.close()
+    return _letters(there, done, reader.positions)
 
 
 @attrs.define
-class _Reading:
-    connector: str
-    letters: dict[tuple[int, int], Buried] = attrs.field(factory=dict)
-    _done: set[tuple[int, int]] = attrs.field(factory=set)
+class _Done:
+    """The places of the letters that are replayed; the topic may have more than one partition."""
+
+    topic: str
+    places: set[str] = attrs.field(factory=set)
 
     def take(self, message: Message) -> None:
-        headers = known_headers(message.headers())
-        partition, offset = message.partition() or 0, message.offset() or 0
-        if REPLAYED in headers:
-            number, _, at = headers[REPLAYED].decode().partition(":")
-            # The topic may have more than one partition, and a word may be read before what it speaks of.
-            self._done.add((int(number), int(at)))
-            self.letters.pop((int(number), int(at)), None)
-            return
+        place = known_headers(message.headers()).get(REPLAYED)
+        if place is not None:
+            self.places.add(place.decode(errors="replace"))
+
+
+def _letters(settings: KafkaSettings, done: _Done, ends: Mapping[int, int]) -> Iterator[Buried]:
+    for partition, end in sorted(ends.items()):
+        for message in _messages(settings, partition, end):
+            found = _buried(settings, message)
+            if found is not None and found.place not in done.places:
+                yield found
+
+
+def _messages(settings: KafkaSettings, partition: int, end: int) -> Iterator[Message]:
+    """What there is of a partition before a place that has been reached before."""
+    taken: deque[Message] = deque()
+    reader = OffsetsLog(settings, taken.append, {partition: 0})
+    try:
+        wait = reader.patience.begin()
+        while reader.positions[partition] < end:
+            reader.read_what_there_is()
+            if taken:
+                wait = reader.patience.begin()
+            elif wait.is_over:
+                raise RetriableError(f"{settings.offsets_topic}, partition {partition}, cannot be read any further")
+            else:
+                time.sleep(NEXT_LOOK_S)
+            while taken:
+                message = taken.popleft()
+                if (message.offset() or 0) < end:
+                    yield message
+    finally:
+        reader.close()
+
+
+def _buried(settings: KafkaSettings, message: Message) -> Buried | None:
+    """The letter of a record; None for a record of somebody else's, or one that nobody can read: that is said."""
+    headers = known_headers(message.headers())
+    if REPLAYED in headers or headers.get(CONNECTOR) != settings.connector.encode():
+        return None
+    partition, offset, key = message.partition() or 0, message.offset() or 0, message.key()
+    try:
         letter = DeadLetter.from_headers(headers)
-        if letter is None or letter.connector != self.connector or (partition, offset) in self._done:
-            return
-        key = message.key()
-        self.letters[partition, offset] = Buried(
-            partition=partition,
-            offset=offset,
-            timestamp=message.timestamp()[1],
-            key=key if isinstance(key, bytes) else None,
-            letter=letter,
-        )
+    except DataError as error:
+        log.warning("%s, record %d:%d is passed over: %s", settings.offsets_topic, partition, offset, error)
+        return None
+    if letter is None:
+        return None
+    return Buried(
+        partition=partition,
+        offset=offset,
+        timestamp=message.timestamp()[1],
+        key=key if isinstance(key, bytes) else None,
+        letter=letter,
+    )
 
 
 @attrs.define
@@ -128,9 +171,9 @@ class Replaying:
     topic: str
     _producer: TransactionalProducer
 
-    def letters(self) -> list[Buried]:
+    def letters(self) -> Iterator[Buried]:
         """The letters that are not replayed; after the fencing, so that nobody else can be about to."""
-        return read_letters(self.settings, self.topic) or []
+        return read_letters(self.settings, self.topic) or iter(())
 
     def write(self, topic: str, key: bytes | None, values: Sequence[bytes | None], **more: Any) -> None:
         """Send records; the first ones begin a transaction."""

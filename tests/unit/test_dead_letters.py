@@ -184,6 +184,28 @@ class TestTheLetter:
         bare.run()
         assert {name.partition(".")[0] for name in letters(bare)[0]} == {"headrace"}
 
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            {"headrace.source.partition": b"{"},
+            {"headrace.source.partition": b"[]"},
+            {"headrace.source.offset": b"1"},
+            {"headrace.connector": b"\xff"},
+            {"headrace.record": b"one"},
+            {"headrace.byte.start": b""},
+            {"headrace.position": b'{"bytes":1}'},
+            {"headrace.position": b"[" * 100_000},
+            {"headrace.error": b"\xff"},
+        ],
+    )
+    def test_damaged_headers_are_an_error_that_says_so(self, damage):
+        """Headers that somebody else has written are no letter, and nothing else than a DataError."""
+        run = harness(record({1}, 1))
+        run.run()
+        [headers] = letters(run)
+        with pytest.raises(DataError, match="the headers of a dead letter cannot be read"):
+            DeadLetter.from_headers({**headers, **damage})
+
     def test_without_a_topic_it_is_counted_only(self):
         """No topic, no letters: the number is in the report, and the summary's warning says that they are dropped."""
         run = harness(record({1}, 1), errors__deadletterqueue__topic__name="")
@@ -208,7 +230,7 @@ class TestTheLetter:
             run.run()
 
     def test_the_log_has_some_of_them(self, caplog):
-        """With errors.log.enable ten in ten seconds are logged, and the number of the others; their content if asked."""
+        """With errors.log.enable ten in ten seconds are logged, and the number of the others; content if asked."""
         script = [record(b"\xffsecret", number) for number in range(1, 31)]
         text = {"value__converter": "string"}
         with caplog.at_level(logging.ERROR, "headrace"):

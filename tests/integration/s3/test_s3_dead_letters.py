@@ -1,5 +1,6 @@
 """Dead letters of objects on a real broker: what is fetched for a replay, in each format, and crashes in between."""
 
+import gc
 import gzip
 import io
 import json
@@ -7,8 +8,10 @@ import json
 import fastavro
 import pyarrow as pa
 import pytest
+from confluent_kafka import Producer
 from pyarrow import parquet as pq
 
+from headrace.framework.dead_letter import DeadLetter
 from headrace.framework.driver.replaying import dead_letters, replay
 from headrace.framework.errors import SinkError
 from headrace.offsets.kafka import dead_letters as kafka
@@ -153,7 +156,49 @@ def test_avro_that_was_laid_out_anew_stays_a_letter(trial):
 
     assert "no block begins where the piece was" in done.error
     assert trial.values() == before
-    assert len(dead_letters(props(trial, input__format="avro"))) == 1
+    assert len(list(dead_letters(props(trial, input__format="avro")))) == 1
+
+
+def bury(trial, letters):
+    """Write headers of dead letters on the topic."""
+    producer = Producer({"bootstrap.servers": trial.bootstrap_servers})
+    for changes in letters:
+        own = {"connector": trial.name, "source.partition": '{"a":1}', "source.offset": '{"b":1}', **changes}
+        headers = [(f"headrace.{name}", text.encode()) for name, text in own.items()]
+        producer.produce(trial.dead_topic, b"", headers=headers)
+        producer.poll(0)
+    producer.flush()
+
+
+def test_a_damaged_letter_holds_up_no_other(trial, caplog):
+    """A letter whose headers somebody has damaged is named by its place; the others are listed and replayed."""
+    put(trial, "one.jsonl", b"bad\n")
+    trial.engine.run(props(trial))
+    bury(trial, [{"record": "one"}, {"source.partition": "{"}, {"replayed": "?"}])
+    put(trial, "one.jsonl", lines(ROWS[:1]))
+
+    [letter] = dead_letters(props(trial))
+    [done] = replay(props(trial))
+
+    assert (letter.letter.number, done.records) == (1, 1)
+    assert caplog.text.count("is passed over: the headers of a dead letter cannot be read") == 4
+
+
+def test_many_letters_are_read_one_by_one(trial):
+    """Whoever reads letters holds none but the one at hand, and gets those that are not done, in their order."""
+    create_topic(trial.bootstrap_servers, trial.dead_topic)
+    bury(trial, [{"record": str(number)} for number in range(1, 301)])
+    bury(trial, [{"replayed": f"0:{number}"} for number in range(0, 300, 2)])
+    numbers, held = [], []
+    gc.collect()
+
+    for found in dead_letters(props(trial)):
+        numbers.append(found.letter.number)
+        if found.letter.number % 100 == 0:
+            held.append(sum(isinstance(one, DeadLetter) for one in gc.get_objects()))
+
+    assert numbers == [*range(2, 301, 2)]
+    assert max(held) <= 2
 
 
 def test_a_record_that_is_too_large_for_the_producer_is_a_letter(trial):
@@ -205,7 +250,7 @@ def test_a_replay_that_dies_anywhere_sends_each_record_once(trial, monkeypatch):
 
     assert step > 3
     assert sorted(json.loads(value)["n"] for value in trial.values()) == [0, 1, 2, 3, 4]
-    assert dead_letters(props(trial)) == []
+    assert list(dead_letters(props(trial))) == []
 
 
 class Mortal(DyingProducer):
