@@ -33,7 +33,10 @@ class Connection:
 
 
 def connect(connection: Connection) -> RedisClient:
-    """A client that gives out bytes and tries nothing twice; it opens nothing yet, but for a cluster's map."""
+    """A client that gives out bytes and tries nothing twice.
+
+    It opens nothing yet, but for a cluster's map: call it within `redis_failures`.
+    """
     import redis  # noqa: PLC0415 - comes with the extra
     from redis.sentinel import Sentinel  # noqa: PLC0415 - as above
 

@@ -19,6 +19,7 @@ from headrace.sources.redis.client import RedisClient, connect
 from headrace.sources.redis.config import EARLIEST, LATEST, Mode, RedisConfig
 from headrace.sources.redis.discovery import Discovery
 from headrace.sources.redis.entry import RedisOffsetEntry, stream_key
+from headrace.sources.redis.failures import redis_failures
 from headrace.sources.redis.groups import make_group, place_of_group
 from headrace.sources.redis.ids import FIRST, StreamId
 from headrace.sources.redis.info import StreamInfo
@@ -80,7 +81,8 @@ class RedisEnumerator(SplitEnumerator[RedisSplit]):
 
     def _find(self) -> dict[str, StreamInfo]:
         if self._discovery is None:
-            self._client = connect(self.config.connection())
+            with redis_failures(Where(stage=Stage.DISCOVER, connector=self.config.name)):
+                self._client = connect(self.config.connection())
             self._discovery = Discovery(self.config, self._client)
         self.context.count("redis_list_calls")
         found = self._discovery.find()

@@ -28,14 +28,18 @@ def said_of(error: BaseException) -> str:
 
 
 def _ours(error: Exception, where: Where) -> PipelineError:
+    from redis import exceptions  # noqa: PLC0415 - comes with the extra
+
     said = said_of(error)
-    advice = _advice(error, said)
+    # Of a cluster that cannot be connected the cause says why the last of its nodes could not.
+    cause = error.__cause__ if isinstance(error, exceptions.RedisClusterException) else None
+    advice = _advice(error, said) if cause is None else _advice(cause, said_of(cause))
     if advice is not None:
         return SourceError(f"{advice} ({said})", where)
     return RetriableError(f"the server cannot be asked: check redis.url if it lasts ({said})", where)
 
 
-def _advice(error: Exception, said: str) -> str | None:
+def _advice(error: BaseException, said: str) -> str | None:
     """What to do about an error that lasts; None for one that may pass."""
     from redis import exceptions  # noqa: PLC0415 - comes with the extra
 
@@ -48,6 +52,10 @@ def _advice(error: Exception, said: str) -> str | None:
             "the server refuses the user: check redis.username and redis.password",
         ),
         (said.startswith("WRONGTYPE"), "the key is no stream: check redis.streams"),
+        (
+            "Cluster mode is not enabled" in said,
+            "the server is no cluster, or the user may not ask it for its slots: check redis.cluster",
+        ),
         ("CERTIFICATE_VERIFY_FAILED" in said, "the server's certificate is not trusted: check redis.tls.ca"),
         ("unknown command" in said.lower(), "the server knows no streams: Redis 5 or newer is needed"),
         (refused and not said.startswith(PASSING), "the server refuses, and its own words say why"),

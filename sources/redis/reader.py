@@ -79,7 +79,8 @@ class RedisReader(SourceReader[RedisSplit]):
     @override
     def start(self) -> None:
         self._last_wanted = self.config.last_wanted()
-        self._client = connect(self.config.connection())
+        with redis_failures(Where(stage=Stage.READ)):
+            self._client = connect(self.config.connection())
         transformer = registry.find("transformers", self.config.input_format)()
         chunk = str(self.config.transformer_max_buffer_size)
         # An entry is passed over as a whole: within one, the first bad record has to be an error.

@@ -35,7 +35,8 @@ class RedisReplays(Replays):
         chunk = str(self.config.transformer_max_buffer_size)
         transformer.configure({**self.config.props, CHUNK_BYTES: chunk, TOLERANCE: Tolerance.NONE.value})
         self._maker = RecordMaker(attrs.evolve(self.config, errors_tolerance=Tolerance.NONE), transformer)
-        self._client = connect(self.config.connection())
+        with redis_failures(Where(stage=Stage.READ)):
+            self._client = connect(self.config.connection())
 
     @override
     def read(self, letter: DeadLetter) -> Iterator[RecordBatch]:

@@ -129,6 +129,46 @@ def test_a_cluster():
         cluster.close()
 
 
+def test_a_cluster_that_is_killed_and_comes_back():
+    """A cluster that is away while readers are made and discovery goes on is waited for: all is read, once."""
+    bus = free_port()
+    one = EmbeddedRedis(durable=True, options=node(free_port()))
+    other = EmbeddedRedis(durable=True, options=node(bus))
+    with one, other:
+        join(one, other, bus)
+        from redis.cluster import RedisCluster
+
+        fill(RedisCluster(host="127.0.0.1", port=one.port), 0, 50)
+        harness = harness_of(f"redis://127.0.0.1:{one.port}", redis__cluster="true")
+        with harness.in_background():
+            until(lambda: len(harness.values()) == 50)
+            for server in (one, other):
+                server.kill()
+            made = harness.rounds
+            until(lambda: harness.rounds >= made + 3)
+            for server in (one, other):
+                server.start()
+            until_whole(one, other)
+            fill(RedisCluster(host="127.0.0.1", port=one.port), 50, 100)
+            until(lambda: len(harness.values()) == 100)
+    assert harness.values() == EXPECTED
+
+
+def test_a_cluster_that_is_not_there(monkeypatch):
+    """A cluster of which no node answers is asked again; if none comes, the run fails with the key to check."""
+    from headrace.framework.driver import enumeration
+
+    monkeypatch.setattr(enumeration, "REACH_WITHIN_S", 0.0)
+    with pytest.raises(RetriableError, match=r"discover, test: the server cannot be asked: check redis\.url"):
+        harness_of(f"redis://127.0.0.1:{free_port()}", redis__cluster="true").run()
+
+
+def test_a_server_that_is_no_cluster():
+    """A single server that is called a cluster fails the run at once, with the key to check."""
+    with EmbeddedRedis() as server, pytest.raises(SourceError, match=r"check redis\.cluster"):
+        harness_of(server.url, redis__cluster="true").run()
+
+
 def node(bus):
     return ["--cluster-enabled", "yes", "--cluster-port", str(bus)]
 
@@ -139,7 +179,12 @@ def join(one, other, bus):
     for server, first, last in halves:
         server.client().execute_command("CLUSTER", "ADDSLOTSRANGE", first, last)
     one.client().execute_command("CLUSTER", "MEET", "127.0.0.1", other.port, bus)
-    for server, _, _ in halves:
+    until_whole(one, other)
+
+
+def until_whole(one, other):
+    """The nodes know each other, and have all slots between them."""
+    for server in (one, other):
         until(lambda server=server: server.client().cluster("INFO").get("cluster_state") == "ok")
         until(lambda server=server: len(server.client().cluster("SLOTS")) == 2)
 
