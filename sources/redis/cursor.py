@@ -1,25 +1,21 @@
 """One stream, read by our own place in it, with an eye on what goes before it is read."""
 
-import logging
-from collections.abc import Callable
-
 import attrs
 
-from headrace.framework.config import DataLoss
-from headrace.framework.errors import SourceError, Where
+from headrace.framework.errors import Where
 from headrace.framework.stage import Stage
 from headrace.sources.redis.client import RedisClient
 from headrace.sources.redis.config import RedisConfig
 from headrace.sources.redis.discovery import info_of
 from headrace.sources.redis.entry import Place
 from headrace.sources.redis.failures import redis_failures, said_of
-from headrace.sources.redis.groups import Entries
+from headrace.sources.redis.groups import Entries, until
 from headrace.sources.redis.ids import FIRST
 from headrace.sources.redis.info import StreamInfo
+from headrace.sources.redis.losses import Losses
+from headrace.sources.redis.splits import RedisSplit
 
 __all__ = ["StreamCursor"]
-
-log = logging.getLogger(__name__)
 
 
 @attrs.frozen
@@ -28,8 +24,8 @@ class StreamCursor:
 
     client: RedisClient
     config: RedisConfig
-    stream: str
-    note_lost: Callable[[str], None]
+    split: RedisSplit
+    losses: Losses
 
     def read(self, place: Place) -> tuple[Place, Entries]:
         """The next entries, and the place that they follow; none if there are none right now.
@@ -37,33 +33,66 @@ class StreamCursor:
         What has gone before it was read is a `SourceError`, or is noted where `data.loss` says to go on.
         """
         info, entries = self._asked(place)
-        if info is None:
-            return place, ()
-        if info.is_another_than(place.id, place.passed):
-            self._lose(place, f"it was deleted and begun anew, or its server has lost entries: it ends at {info.last}")
-            place = Place(id=FIRST, records=place.records, passed=info.removed)
+        if info is not None and self._is_another(info, place, entries):
+            self.losses.lose(
+                place.id,
+                f"it was deleted and begun anew, or its server has lost entries: it ends at {info.last}, and how many "
+                "were lost is not known",
+            )
+            place = self._anew(info, place, entries)
             info, entries = self._asked(place)
-            if info is None:
-                return place, ()
-        lost = info.lost_behind(place.id, place.passed, len(entries))
+        if info is None:
+            self._miss_the_end(place)
+            return place, ()
+        lost = info.lost_behind(place.id, place.passed, _found(info, entries))
         if lost > 0:
-            self._lose(place, f"{lost} entries behind it were trimmed or deleted before they were read")
+            self.losses.lose(place.id, f"{lost} entries behind it were trimmed or deleted before they were read")
             place = attrs.evolve(place, within=0, passed=(place.passed or 0) + lost)
         elif place.passed is None and not entries and place.id == info.last:
             # Nothing is behind the place: so it is known now how many entries were added up to it.
             place = attrs.evolve(place, passed=info.added)
         return place, entries
 
+    def _is_another(self, info: StreamInfo, place: Place, entries: Entries) -> bool:
+        if info.is_another_than(place.id, place.passed, _found(info, entries)):
+            return True
+        # Where nothing has been read yet, the stream's end when the run began is all that it can be told by.
+        split = self.split
+        is_fresh = not place.records and (place.id, place.passed) == (split.start, split.passed)
+        return is_fresh and split.end is not None and info.is_another_than(split.end, split.added)
+
+    def _anew(self, info: StreamInfo, place: Place, entries: Entries) -> Place:
+        """Where reading goes on in a stream that is another one: at its beginning, unless that may repeat something."""
+        if info.last < place.id or info.begins_behind(place.id):
+            return Place(id=FIRST, records=place.records, passed=info.removed)
+        # Entries from before the place are there: most likely those that were read, on a server that has lost others.
+        found = _found(info, entries)
+        passed = None if info.added is None or found >= self.config.read_count else info.added - found
+        return Place(id=place.id, records=place.records, passed=passed)
+
+    def _miss_the_end(self, place: Place) -> None:
+        """The stream is not there: a loss if the run was to read further in it."""
+        end, added = self.split.end, self.split.added
+        if end is None or place.id >= end:
+            return
+        if added is None or place.passed is None:
+            self.losses.lose(place.id, f"the stream was deleted before it was read up to {end}")
+        elif added > place.passed:
+            self.losses.lose(
+                place.id, f"the stream was deleted, and with it {added - place.passed} entries before they were read"
+            )
+
     def _asked(self, place: Place) -> tuple[StreamInfo | None, Entries]:
         """What the server says of the stream, and what comes next in it, both of the same moment."""
-        with redis_failures(Where(stage=Stage.READ, object=self.stream, position=f"entry {place.id}")):
+        name = self.split.stream
+        with redis_failures(Where(stage=Stage.READ, object=name, position=f"entry {place.id}")):
             if self.config.is_cluster:
-                info = info_of(self.client, self.stream)
-                answer = self.client.xread({self.stream: str(place.id)}, count=self.config.read_count)
+                info = info_of(self.client, name)
+                answer = self.client.xread({name: str(place.id)}, count=self.config.read_count)
                 return info, answer[0][1] if answer else ()
             pipeline = self.client.pipeline(transaction=True)
-            pipeline.xinfo_stream(self.stream)
-            pipeline.xread({self.stream: str(place.id)}, count=self.config.read_count)
+            pipeline.xinfo_stream(name)
+            pipeline.xread({name: str(place.id)}, count=self.config.read_count)
             said, answer = pipeline.execute(raise_on_error=False)
             if isinstance(said, Exception):
                 if "no such key" in said_of(said):
@@ -73,10 +102,7 @@ class StreamCursor:
                 raise answer
             return StreamInfo.from_answer(said), answer[0][1] if answer else ()
 
-    def _lose(self, place: Place, what: str) -> None:
-        where = Where(stage=Stage.READ, object=self.stream, position=f"entry {place.id}")
-        if self.config.data_loss is DataLoss.FAIL:
-            raise SourceError(
-                f"{what}; keep entries longer, and to go on with what there is set data.loss=continue", where
-            )
-        self.note_lost(f"{where}: {what}")
+
+def _found(info: StreamInfo, entries: Entries) -> int:
+    """How many of these entries were there when the server was asked: a cluster is asked a little earlier."""
+    return len(until(entries, info.last))

@@ -115,8 +115,9 @@ class RedisEnumerator(SplitEnumerator[RedisSplit]):
         split = RedisSplit(
             stream=name,
             start=start,
-            passed=_passed(start, info),
+            passed=info.passed_at(start),
             end=info.last if self.context.bounded else None,
+            added=info.added,
             length=info.length,
             peek=self.context.planning,
         )
@@ -186,17 +187,6 @@ class _Gone:
 
     last: StreamId
     decide_at: float
-
-
-def _passed(start: StreamId, info: StreamInfo) -> int | None:
-    """How many entries had been added up to the start, where that can be told."""
-    if info.added is None:
-        return None
-    if start >= info.last:
-        return info.added
-    if info.first is None or start < info.first:
-        return info.removed
-    return None
 
 
 def _is_read(info: StreamInfo, start: StreamId, stored: Mapping[str, Any] | None, name: str) -> bool:

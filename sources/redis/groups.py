@@ -15,9 +15,9 @@ from headrace.sources.redis.client import RedisClient
 from headrace.sources.redis.config import EARLIEST, LATEST, RedisConfig
 from headrace.sources.redis.entry import DELIVERY, RedisOffsetEntry, stream_key
 from headrace.sources.redis.failures import redis_failures, said_of
-from headrace.sources.redis.ids import FIRST
+from headrace.sources.redis.ids import FIRST, StreamId
 
-__all__ = ["Acknowledgements", "Entries", "GroupCursor", "make_group", "place_of_group"]
+__all__ = ["Acknowledgements", "Entries", "GroupCursor", "make_group", "place_of_group", "until"]
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +25,13 @@ Entries = Sequence[tuple[bytes, dict[bytes, bytes] | None]]
 """Entries as the server sends them; one that was deleted since has no fields."""
 
 ACKNOWLEDGED_AT_ONCE = 1000
+
+
+def until(entries: Entries, end: StreamId | None) -> Entries:
+    """The entries up to an id, that included."""
+    if end is None or not entries or StreamId.parse(entries[-1][0]) <= end:
+        return entries
+    return [entry for entry in entries if StreamId.parse(entry[0]) <= end]
 
 
 def make_group(client: RedisClient, config: RedisConfig, stream: str, *, is_new: bool) -> None:

@@ -40,14 +40,31 @@ class StreamInfo:
         """How many entries were added and are not there any more."""
         return None if self.added is None else self.added - self.length
 
-    def is_another_than(self, position: StreamId, passed: int | None) -> bool:
+    def passed_at(self, position: StreamId) -> int | None:
+        """How many entries had been added up to a position, where that can be told."""
+        if self.added is None:
+            return None
+        if position >= self.last:
+            return self.added
+        return self.removed if self.begins_behind(position) else None
+
+    def begins_behind(self, position: StreamId) -> bool:
+        """Whether every entry that is there lies behind a position."""
+        return self.first is None or self.first > position
+
+    def is_another_than(self, position: StreamId, passed: int | None, found: int = 0) -> bool:
         """Whether it cannot be the stream that was read up to `position`, the `passed`th entry ever added to it.
 
-        It was deleted and begun anew, or its server has lost what another one had been given.
+        It was deleted and begun anew, or its server has lost what another one had been given: then it ends before the
+        position, or there are more entries behind that than were ever added behind it. `found` is how many a read from
+        there has brought. One that was begun anew and trimmed since by as much as had been read cannot be told.
         """
         if position != FIRST and self.last < position:
             return True
-        return self.added is not None and passed is not None and self.added < passed
+        if self.added is None or passed is None:
+            return False
+        behind = self.length if self.begins_behind(position) else found
+        return behind > self.added - passed
 
     def lost_behind(self, position: StreamId, passed: int | None, found: int) -> int:
         """How many entries behind a position have gone, as far as that can be known now.
@@ -57,6 +74,6 @@ class StreamInfo:
         """
         if self.added is None or passed is None:
             return 0
-        if self.first is None or self.first > position:
+        if self.begins_behind(position):
             return self.added - passed - self.length
         return self.added - passed if not found else 0

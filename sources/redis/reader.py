@@ -19,8 +19,9 @@ from headrace.sources.redis.config import Mode, RedisConfig
 from headrace.sources.redis.cursor import StreamCursor
 from headrace.sources.redis.entry import Place, RedisOffsetEntry, stream_key
 from headrace.sources.redis.failures import redis_failures
-from headrace.sources.redis.groups import Acknowledgements, Entries, GroupCursor
+from headrace.sources.redis.groups import Acknowledgements, Entries, GroupCursor, until
 from headrace.sources.redis.ids import FIRST, StreamId
+from headrace.sources.redis.losses import Losses
 from headrace.sources.redis.records import RecordMaker
 from headrace.sources.redis.splits import RedisSplit
 from headrace.transformers.bytes import CHUNK_BYTES
@@ -136,7 +137,8 @@ class RedisReader(SourceReader[RedisSplit]):
             reading.group = GroupCursor(self._client, self.config, split.stream, consumer)
             reading.is_noted = True
         else:
-            reading.cursor = StreamCursor(self._client, self.config, split.stream, self._note_lost)
+            losses = Losses(split.stream, self.config.data_loss, self._note_lost)
+            reading.cursor = StreamCursor(self._client, self.config, split, losses)
         return reading
 
     def _read(self, reading: _Reading) -> RecordBatch | None:
@@ -168,7 +170,7 @@ class RedisReader(SourceReader[RedisSplit]):
     def _entries(self, reading: _Reading) -> tuple[Entries, bool]:
         """The entries that come next, and whether the run ends by its rule behind them."""
         found = self._found(reading)
-        wanted = _until(found, self._last_wanted)
+        wanted = until(found, self._last_wanted)
         reaches = bool(wanted) and StreamId.parse(wanted[-1][0]) == self._last_wanted
         return wanted, reaches or len(wanted) < len(found)
 
@@ -185,7 +187,7 @@ class RedisReader(SourceReader[RedisSplit]):
         place, entries = reading.cursor.read(before)
         if place != before:
             reading.entry = reading.entry.at(place)
-        return _until(entries, reading.split.end)
+        return until(entries, reading.split.end)
 
     def _batch(self, reading: _Reading, entries: Entries) -> RecordBatch:
         if self._acknowledgements is None or reading.group is None:
@@ -268,10 +270,3 @@ class RedisReader(SourceReader[RedisSplit]):
     def _note_lost(self, what: str) -> None:
         log.warning("%s: %s", self.config.name, what)
         self.context.task.metrics.leave_out(what)
-
-
-def _until(entries: Entries, end: StreamId | None) -> Entries:
-    """The entries up to an id, that included."""
-    if end is None or not entries or StreamId.parse(entries[-1][0]) <= end:
-        return entries
-    return [entry for entry in entries if StreamId.parse(entry[0]) <= end]

@@ -13,7 +13,7 @@ from headrace.sources.redis.ids import FIRST, StreamId
 
 __all__ = ["RedisSplit", "RedisSplitSerializer"]
 
-VERSION = 1
+VERSION = 2
 
 
 @attrs.frozen(kw_only=True)
@@ -22,7 +22,8 @@ class RedisSplit(Split):
 
     `start` is where it is read from if nothing of it has been read, `passed` how many entries had been added up to
     there. `end` is the last id that it had when a bounded run began; a continuous one has none. `length` is how many
-    entries it had when it was found. With `peek` it is only looked at: no group is asked to deliver anything.
+    entries it had when it was found, and `added` how many had ever been added by then. With `peek` it is only looked
+    at: no group is asked to deliver anything.
     """
 
     stream: str
@@ -30,6 +31,7 @@ class RedisSplit(Split):
     passed: int | None = None
     end: StreamId | None = None
     length: int = 0
+    added: int | None = None
     peek: bool = False
 
     @property
@@ -54,7 +56,7 @@ class RedisSplit(Split):
 
 
 class RedisSplitSerializer(SplitSerializer[RedisSplit]):
-    """A JSON object of the version's own names."""
+    """A JSON object of the version's own names; the first version did not say what had been added."""
 
     version = VERSION
 
@@ -66,13 +68,14 @@ class RedisSplitSerializer(SplitSerializer[RedisSplit]):
             "passed": split.passed,
             "end": None if split.end is None else str(split.end),
             "length": split.length,
+            "added": split.added,
             "peek": split.peek,
         }
         return json.dumps(told, separators=(",", ":")).encode()
 
     @override
     def deserialize(self, version: int, data: bytes) -> RedisSplit:
-        if version != VERSION:
+        if not 1 <= version <= VERSION:
             raise ValueError(f"a Redis split of version {version} is from a newer headrace; this one reads {VERSION}")
         told = json.loads(data)
         return RedisSplit(
@@ -81,5 +84,6 @@ class RedisSplitSerializer(SplitSerializer[RedisSplit]):
             passed=told["passed"],
             end=None if told["end"] is None else StreamId.parse(told["end"]),
             length=told["length"],
+            added=told.get("added"),
             peek=told["peek"],
         )

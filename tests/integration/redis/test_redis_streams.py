@@ -1,12 +1,17 @@
 """Streams by our own offsets: which are read, from where, and what becomes of them."""
 
 import threading
+from collections.abc import Callable
+from contextlib import contextmanager
 
+import attrs
 import pytest
 
+from headrace.framework.compat import override
 from headrace.framework.errors import ConfigError, DataError, SourceError
 from headrace.framework.worker.execute import make_source
 from headrace.sources.redis.splits import RedisSplit, RedisSplitSerializer
+from headrace.testing.faulty_redis import FaultyRedis
 from headrace.testing.split_harness import SplitHarness
 
 
@@ -253,6 +258,118 @@ class TestLoss:
         harness.run()
         assert harness.values() == [*numbers(0, 10), *(f"new {number}".encode() for number in range(entries))]
 
+    @pytest.mark.parametrize("kept", [150, 120, 20])
+    def test_a_stream_that_was_begun_anew_behind_the_place(self, harness, stream, add, client, kept):
+        """A new stream whose ids go on behind the old one's is told by its counts, and read once."""
+        add(stream, *range(100))
+        harness.run()
+        client.delete(stream)
+        add(stream, *range(100, 250))
+        client.xtrim(stream, maxlen=kept, approximate=False)
+        for _ in range(2):
+            with pytest.raises(SourceError, match=f"{stream}, entry .* (begun anew|trimmed)"):
+                harness.run()
+        harness.run(data__loss="continue")
+        add(stream, 250)
+        harness.run()
+        assert harness.values() == [*numbers(0, 100), *numbers(250 - kept, 251)]
+
+    def test_a_long_stream_that_was_begun_anew(self, harness, stream, add, client):
+        """A new stream is read once also where it takes many reads, and goes on to grow."""
+        add(stream, *range(10))
+        harness.run()
+        client.delete(stream)
+        add(stream, *range(10, 100))
+        harness.run(data__loss="continue", redis__read__count="7")
+        add(stream, *range(100, 110))
+        harness.run(redis__read__count="7")
+        assert harness.values() == numbers(0, 110)
+        assert len([word for word in harness.warnings if "begun anew" in word]) == 1
+
+    @pytest.mark.parametrize("newer", [3, 5, 9])
+    def test_a_server_that_has_lost_entries(self, harness, stream, client, newer):
+        """Of a stream that is back at an older state and has grown since, what is behind the place is read, once."""
+        add_at(client, stream, *range(1, 101))
+        harness.run()
+        client.delete(stream)
+        add_at(client, stream, *range(1, 96), *range(201, 201 + newer))
+        with pytest.raises(SourceError, match="its server has lost entries"):
+            harness.run()
+        harness.run(data__loss="continue")
+        add_at(client, stream, 301)
+        harness.run()
+        assert harness.values() == [*numbers(1, 101), *numbers(201, 201 + newer), b"301"]
+
+    @pytest.mark.parametrize("start", ["earliest", "latest"])
+    def test_no_loss_is_seen_where_there_is_none(self, harness, stream, add, client, start):
+        """Trimming and deleting behind the place, and counts that an operator sets, are no other stream."""
+        add(stream, *range(50))
+        harness.run(redis__start=start)
+        client.xdel(stream, *(entry_id for entry_id, _ in client.xrange(stream, count=20)))
+        add(stream, *range(50, 60))
+        client.xtrim(stream, maxlen=10, approximate=False)
+        harness.run()
+        client.execute_command("XSETID", stream, "9999999999999-0", "ENTRIESADDED", "60", "MAXDELETEDID", "0-1")
+        client.xadd(stream, {"v": 60}, id="9999999999999-1")
+        harness.run()
+        assert harness.values() == numbers(50 if start == "latest" else 0, 61)
+
+    def test_a_stream_that_is_deleted_in_a_run_that_ends(self, harness, stream, add, client, redis_port):
+        """A stream that goes before a bounded run has read what there was is a loss, of so many entries."""
+        add(stream, *range(20))
+        said = rf"{stream}, entry \d+-\d+: the stream was deleted, .* 15 entries"
+        by_fives = {"redis__read__count": "5", "transaction__boundary": "poll", "max__poll__records": "5"}
+        with (
+            meanwhile(redis_port, lambda: client.delete(stream), at=2) as changes,
+            pytest.raises(SourceError, match=said),
+        ):
+            harness.run(**changes, **by_fives)
+        assert harness.values() == numbers(0, 5)
+
+    def test_a_stream_that_is_deleted_in_a_run_that_ends_is_counted(self, harness, stream, add, client, redis_port):
+        """With data.loss=continue the run ends, and its summary says how many entries went with the stream."""
+        add(stream, *range(20))
+        with meanwhile(redis_port, lambda: client.delete(stream), at=1) as changes:
+            harness.run(**changes, data__loss="continue")
+        assert (harness.values(), len(harness.warnings)) == ([], 1)
+        assert "20 entries before they were read" in harness.warnings[0]
+
+    def test_a_stream_that_is_deleted_when_all_was_read(self, harness, stream, add, client, redis_port):
+        """A stream that goes once a bounded run has read what there was is no loss."""
+        add(stream, *range(20))
+        with meanwhile(redis_port, lambda: client.delete(stream), at=2) as changes:
+            harness.run(**changes)
+        assert (harness.values(), harness.warnings) == (numbers(0, 20), [])
+
+    @pytest.mark.parametrize("newer", [3, 30])
+    def test_a_stream_that_is_begun_anew_before_a_run_reads(  # noqa: PLR0917 - fixtures
+        self, harness, stream, add, client, redis_port, newer
+    ):
+        """One that is deleted and begun anew before a bounded run's first read is a loss; the new one comes next."""
+
+        def begin_anew():
+            client.delete(stream)
+            add(stream, *range(20, 20 + newer))
+
+        add(stream, *range(20))
+        with meanwhile(redis_port, begin_anew, at=1) as changes:
+            harness.run(**changes, data__loss="continue")
+        assert any("begun anew" in word for word in harness.warnings)
+        harness.run()
+        assert harness.values() == numbers(20, 20 + newer)
+
+    def test_a_stream_that_gives_way_to_another_type(self, harness, stream, add, client, redis_port):
+        """A key that becomes another type in a bounded run ends it, whatever data.loss says."""
+
+        def replace():
+            client.delete(stream)
+            client.set(stream, "text")
+
+        add(stream, *range(20))
+        said = f"{stream}.*: the key is no stream"
+        with meanwhile(redis_port, replace, at=1) as changes, pytest.raises(SourceError, match=said):
+            harness.run(**changes, data__loss="continue")
+
     def test_a_stream_that_is_deleted_while_it_is_read(self, harness, stream, add, client):
         """A stream that goes after all of it was committed is no loss, and one of its name that comes is found out."""
         add(stream, *range(3))
@@ -275,6 +392,35 @@ class TestLoss:
             client.delete(stream)
             with pytest.raises(SourceError, match=f"{stream}: the stream was deleted before it was read"):
                 work_off_for_ever(run.host)
+
+
+def add_at(client, stream, *numbers):
+    """Adds entries of these values under ids of the same numbers."""
+    for number in numbers:
+        client.xadd(stream, {"v": number}, id=f"{number}-0")
+
+
+@attrs.define
+class Meanwhile(FaultyRedis):
+    """Does something before one of the reads reaches the server."""
+
+    act: Callable[[], object] | None = None
+    at: int = 1
+
+    @override
+    def fault_for(self, request):
+        if b"XREAD" in request and b"BLOCK" not in request:
+            self.at -= 1
+            if self.at == 0:
+                self.act()
+        return super().fault_for(request)
+
+
+@contextmanager
+def meanwhile(port, act, *, at):
+    """What to change so that a run does something before one of its reads."""
+    with Meanwhile(port, act=act, at=at) as faulty:
+        yield {"redis__url": faulty.url}
 
 
 def work_off_for_ever(host):
@@ -337,9 +483,19 @@ def test_version_1_of_a_split_is_read_for_ever():
     split = RedisSplit(stream="orders-0", start=StreamId(5, 1), passed=7, end=StreamId(9), length=3)
     serializer = RedisSplitSerializer()
     assert serializer.deserialize(1, written) == split
-    assert serializer.serialize(split) == written
     with pytest.raises(ValueError, match="newer"):
-        serializer.deserialize(2, written)
+        serializer.deserialize(3, written)
+
+
+def test_version_2_of_a_split_says_what_had_been_added():
+    """What version 2 wrote is read as it was written, and still written like that."""
+    from headrace.sources.redis.ids import StreamId
+
+    written = b'{"stream":"orders-0","start":"5-1","passed":7,"end":"9-0","length":3,"added":10,"peek":false}'
+    split = RedisSplit(stream="orders-0", start=StreamId(5, 1), passed=7, end=StreamId(9), length=3, added=10)
+    serializer = RedisSplitSerializer()
+    assert serializer.deserialize(2, written) == split
+    assert serializer.serialize(split) == written
 
 
 def reading(harness: SplitHarness, **changes):
