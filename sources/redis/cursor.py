@@ -7,9 +7,8 @@ from headrace.framework.stage import Stage
 from headrace.sources.redis.client import RedisClient
 from headrace.sources.redis.config import RedisConfig
 from headrace.sources.redis.discovery import info_of
-from headrace.sources.redis.entry import Place
+from headrace.sources.redis.entry import Entries, Place, until
 from headrace.sources.redis.failures import redis_failures, said_of
-from headrace.sources.redis.groups import Entries, until
 from headrace.sources.redis.ids import FIRST
 from headrace.sources.redis.info import StreamInfo
 from headrace.sources.redis.losses import Losses
@@ -42,7 +41,7 @@ class StreamCursor:
             place = self._anew(info, place, entries)
             info, entries = self._asked(place)
         if info is None:
-            self._miss_the_end(place)
+            self.losses.miss_the_end(self.split, place)
             return place, ()
         lost = info.lost_behind(place.id, place.passed, _found(info, entries))
         if lost > 0:
@@ -69,18 +68,6 @@ class StreamCursor:
         found = _found(info, entries)
         passed = None if info.added is None or found >= self.config.read_count else info.added - found
         return Place(id=place.id, records=place.records, passed=passed)
-
-    def _miss_the_end(self, place: Place) -> None:
-        """The stream is not there: a loss if the run was to read further in it."""
-        end, added = self.split.end, self.split.added
-        if end is None or place.id >= end:
-            return
-        if added is None or place.passed is None:
-            self.losses.lose(place.id, f"the stream was deleted before it was read up to {end}")
-        elif added > place.passed:
-            self.losses.lose(
-                place.id, f"the stream was deleted, and with it {added - place.passed} entries before they were read"
-            )
 
     def _asked(self, place: Place) -> tuple[StreamInfo | None, Entries]:
         """What the server says of the stream, and what comes next in it, both of the same moment."""

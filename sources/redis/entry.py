@@ -1,5 +1,6 @@
 """How far a stream has been read."""
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import attrs
@@ -8,7 +9,7 @@ from headrace.offsets.entry import RECORD_COUNT, OffsetManagerEntry
 from headrace.offsets.key import OffsetManagerKey
 from headrace.sources.redis.ids import FIRST, StreamId
 
-__all__ = ["ID", "STREAM", "Place", "RedisOffsetEntry", "stream_key"]
+__all__ = ["ID", "STREAM", "Entries", "Place", "RedisOffsetEntry", "stream_key", "until"]
 
 STREAM = "stream"
 """The name of a stream in its source partition."""
@@ -20,6 +21,16 @@ PASSED = "entriesPassed"
 WITHIN = "within"
 COMPLETE = "complete"
 DELIVERY = "delivery"
+
+Entries = Sequence[tuple[bytes, dict[bytes, bytes] | None]]
+"""Entries as the server sends them; one that was deleted since has no fields."""
+
+
+def until(entries: Entries, end: StreamId | None) -> Entries:
+    """The entries up to an id, that included."""
+    if end is None or not entries or StreamId.parse(entries[-1][0]) <= end:
+        return entries
+    return [entry for entry in entries if StreamId.parse(entry[0]) <= end]
 
 
 def stream_key(stream: str) -> OffsetManagerKey:

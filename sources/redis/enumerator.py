@@ -88,14 +88,14 @@ class RedisEnumerator(SplitEnumerator[RedisSplit]):
         found = self._discovery.find()
         if self.config.mode is Mode.GROUP:
             for name in found.keys() - self._grouped:
-                self._ask_group(name)
+                self._ask_group(name, found[name])
                 self._grouped.add(name)
         return found
 
-    def _ask_group(self, name: str) -> None:
+    def _ask_group(self, name: str, info: StreamInfo) -> None:
         """Make the group, or for a plan only ask where it stands."""
         if not self.context.planning:
-            make_group(self._client, self.config, name, is_new=self._knows_starts)
+            make_group(self._client, self.config, name, info, is_new=self._knows_starts)
         elif (place := place_of_group(self._client, self.config, name)) is not None:
             self._starts[name] = place
 
@@ -150,7 +150,7 @@ class RedisEnumerator(SplitEnumerator[RedisSplit]):
         for name, gone in list(self._gone.items()):
             stored = self.context.offsets.get([stream_key(name)]).get(stream_key(name))
             place = RedisOffsetEntry(stream_key(name), dict(stored or {})).place().id
-            if place >= gone.last or self.config.mode is Mode.GROUP:
+            if place >= gone.last:
                 log.info("%s: the stream %s was deleted; what was known of it had been read", self.config.name, name)
             elif time.monotonic() < gone.decide_at:
                 continue

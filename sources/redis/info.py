@@ -1,13 +1,13 @@
 """What a server says of a stream, and what that says of entries that went before they were read."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import attrs
 
 from headrace.sources.redis.ids import FIRST, StreamId
 
-__all__ = ["StreamInfo"]
+__all__ = ["GroupInfo", "StreamInfo"]
 
 
 @attrs.frozen(kw_only=True)
@@ -77,3 +77,35 @@ class StreamInfo:
         if self.begins_behind(position):
             return self.added - passed - self.length
         return self.added - passed if not found else 0
+
+
+@attrs.frozen(kw_only=True)
+class GroupInfo:
+    """A consumer group at one moment.
+
+    `delivered` is the last entry that was given out. `read` is how many entries had ever been added up to there, as far
+    as the server has kept count, and `lag` how many it takes to be left; None where it does not say.
+    """
+
+    delivered: StreamId
+    read: int | None = None
+    lag: int | None = None
+
+    @classmethod
+    def named(cls, name: str | None, answer: Iterable[Mapping[str, Any]]) -> Self | None:
+        """One of the groups that XINFO GROUPS answers."""
+        for group in answer:
+            if group["name"].decode() == name:
+                delivered = StreamId.parse(group["last-delivered-id"])
+                return cls(delivered=delivered, read=group.get("entries-read"), lag=group.get("lag"))
+        return None
+
+    def passed(self, info: StreamInfo, known: int | None) -> int | None:
+        """How many entries had been added to the stream up to the last that was given out, where that can be told.
+
+        `known` is our own count of them. A server may count only what it gave out; so the higher one is right.
+        """
+        counts = [count for count in (self.read, known) if count is not None]
+        if info.added is None or counts:
+            return max(counts, default=None)
+        return None if self.lag is None else info.added - self.lag

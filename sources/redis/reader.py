@@ -17,9 +17,10 @@ from headrace.framework.tolerance import TOLERANCE, Tolerance
 from headrace.sources.redis.client import RedisClient, connect
 from headrace.sources.redis.config import Mode, RedisConfig
 from headrace.sources.redis.cursor import StreamCursor
-from headrace.sources.redis.entry import Place, RedisOffsetEntry, stream_key
+from headrace.sources.redis.entry import DELIVERY, Entries, Place, RedisOffsetEntry, stream_key, until
 from headrace.sources.redis.failures import redis_failures
-from headrace.sources.redis.groups import Acknowledgements, Entries, GroupCursor, until
+from headrace.sources.redis.group_cursor import GroupCursor
+from headrace.sources.redis.groups import Acknowledgements
 from headrace.sources.redis.ids import FIRST, StreamId
 from headrace.sources.redis.losses import Losses
 from headrace.sources.redis.records import RecordMaker
@@ -132,12 +133,16 @@ class RedisReader(SourceReader[RedisSplit]):
         begun = RedisOffsetEntry(key, {}).at(Place(id=split.start, passed=split.passed))
         # Where a stream begins elsewhere than at its beginning, that is stored before its first record.
         reading = _Reading(split, stored or begun, is_noted=stored is not None or split.start == FIRST)
-        if self.config.mode is Mode.GROUP and not split.peek:
+        losses = Losses(split.stream, self.config.data_loss, self._note_lost)
+        if self._acknowledgements is not None and not split.peek:
             consumer = self.config.consumer_of(self.context.task.task_id)
-            reading.group = GroupCursor(self._client, self.config, split.stream, consumer)
+            reading.group = GroupCursor(self._client, self.config, split, consumer, losses, self._warn)
             reading.is_noted = True
+            if reading.entry.get_string(DELIVERY) is None:
+                # Where our own offsets stood before says nothing of the group.
+                place = Place(records=reading.entry.record_count, passed=None if stored else split.passed)
+                reading.entry = self._delivered_to(reading, place, self._acknowledgements)
         else:
-            losses = Losses(split.stream, self.config.data_loss, self._note_lost)
             reading.cursor = StreamCursor(self._client, self.config, split, losses)
         return reading
 
@@ -179,15 +184,26 @@ class RedisReader(SourceReader[RedisSplit]):
         self.context.rule_met()
 
     def _found(self, reading: _Reading) -> Entries:
-        if reading.group is not None:
+        if reading.delivered:
             entries, reading.delivered = reading.delivered, ()
-            return entries or reading.group.read()
-        assert reading.cursor is not None  # noqa: S101 - one of the two
+            return entries
         before = reading.entry.place()
+        if reading.group is not None and self._acknowledgements is not None:
+            place, entries = reading.group.read(before)
+            if place != before:
+                reading.entry = self._delivered_to(reading, place, self._acknowledgements)
+            return entries
+        assert reading.cursor is not None  # noqa: S101 - one of the two
         place, entries = reading.cursor.read(before)
         if place != before:
             reading.entry = reading.entry.at(place)
         return until(entries, reading.split.end)
+
+    @staticmethod
+    def _delivered_to(reading: _Reading, place: Place, acknowledgements: Acknowledgements) -> RedisOffsetEntry:
+        """The entry of a group that stands at a place; what was delivered last is still what it was."""
+        delivery = reading.entry.get_string(DELIVERY) or acknowledgements.none_yet
+        return reading.entry.from_properties(reading.entry.properties_at(place, delivery=delivery))
 
     def _batch(self, reading: _Reading, entries: Entries) -> RecordBatch:
         if self._acknowledgements is None or reading.group is None:
@@ -205,8 +221,9 @@ class RedisReader(SourceReader[RedisSplit]):
         last = str(after.id).encode()
         sent = ids[: ids.index(last) + 1] if last in ids else []
         reading.delivered = entries[len(sent) :]  # a bad record is among them, and comes first
+        passed = None if before.passed is None else before.passed + sum(StreamId.parse(one) > before.id for one in sent)
         offset = reading.entry.properties_at(
-            attrs.evolve(after, within=0, passed=None, id=max(after.id, before.id)),
+            attrs.evolve(after, within=0, passed=passed, id=max(after.id, before.id)),
             delivery=acknowledgements.add(reading.name, sent),
         )
         reading.entry = reading.entry.from_properties(offset)
@@ -239,33 +256,14 @@ class RedisReader(SourceReader[RedisSplit]):
             return
         wait_ms = min(LONGEST_WAIT_MS, self.config.timeout_ms // 2)
         with redis_failures(Where(stage=Stage.READ, object=", ".join(self._streams))):
-            if self.config.mode is Mode.GROUP:
-                self._await_group(wait_ms)
-                return
             places = {reading.name: str(reading.entry.place().id) for reading in self._streams.values()}
             for name, _ in self._client.xread(places, count=1, block=wait_ms) or ():
                 self._ready.append(self._streams[name.decode()])
 
-    def _await_group(self, wait_ms: int) -> None:
-        from redis import exceptions  # noqa: PLC0415 - comes with the extra
-
-        streams = dict.fromkeys(self._streams, ">")
-        consumer = self.config.consumer_of(self.context.task.task_id)
-        try:
-            answer = self._client.xreadgroup(
-                self.config.group, consumer, streams, count=self.config.read_count, block=wait_ms
-            )
-        except exceptions.ResponseError as error:
-            if "NOGROUP" not in str(error) and "UNBLOCKED" not in str(error):
-                raise
-            # A stream has gone, and its group with it: each is looked at by itself.
-            self.context.task.stopping.wait(wait_ms / 1000)
-            self._ready.extend(self._streams.values())
-            return
-        for name, entries in answer or ():
-            reading = self._streams[name.decode()]
-            reading.delivered = entries
-            self._ready.append(reading)
+    def _warn(self, what: str) -> None:
+        if what not in self.context.task.metrics.warnings:
+            log.warning("%s: %s", self.config.name, what)
+            self.context.task.metrics.warn(what)
 
     def _note_lost(self, what: str) -> None:
         log.warning("%s: %s", self.config.name, what)

@@ -13,8 +13,7 @@ from headrace.framework.record import Origin, RecordBatch
 from headrace.framework.schema import BYTES, STRING, Schema
 from headrace.framework.stage import Stage
 from headrace.sources.redis.config import RedisConfig
-from headrace.sources.redis.entry import STREAM, Place, RedisOffsetEntry
-from headrace.sources.redis.groups import Entries
+from headrace.sources.redis.entry import STREAM, Entries, Place, RedisOffsetEntry
 from headrace.sources.redis.ids import StreamId
 from headrace.sources.redis.names import stream_of
 from headrace.transformers.base import Position, Rejected, Transformer

@@ -1,10 +1,12 @@
 """Streams by a consumer group: acknowledged after the commit, never before, and taken over from who died."""
 
+from collections.abc import Callable
+
 import attrs
 import pytest
 
 from headrace.framework.compat import override
-from headrace.framework.errors import DataError, SinkError
+from headrace.framework.errors import DataError, SinkError, SourceError
 from headrace.testing.engines import Engine
 from headrace.testing.faulty_redis import FaultyRedis
 from headrace.testing.memory import MemoryWriter
@@ -111,15 +113,181 @@ def test_where_a_new_group_begins(grouped, stream, add, start, expected):
 
 
 def test_a_stream_that_goes_and_comes_again(grouped, stream, add, client):
-    """A group that went with its stream is made again, and the new stream is read from its beginning."""
+    """A group that went with its stream is made again, and the new stream is read from its beginning; that is said."""
     add(stream, *range(3))
-    with grouped.in_background() as run:
+    with grouped.in_background(data__loss="continue") as run:
         until(lambda: len(grouped.values()) == 3)
         client.delete(stream)
         add(stream, 3, 4)
         until(lambda: len(grouped.values()) == 5)
         assert run.host.assigned
     assert grouped.values() == values_of(0, 5)
+    assert len([word for word in grouped.warnings if f"the group {GROUP}" in word]) == 1
+
+
+def begin_anew(client, stream):
+    """The stream goes, and comes again; nobody has made its group yet."""
+    client.delete(stream)
+    client.xadd(stream, {"v": 10})
+
+
+def set_group_aside(client, stream):
+    client.xgroup_destroy(stream, GROUP)
+    client.xtrim(stream, maxlen=0, approximate=False)
+    client.xadd(stream, {"v": 10})
+
+
+@pytest.mark.parametrize("happens", [begin_anew, set_group_aside])
+def test_a_group_that_had_to_be_made_anew(grouped, stream, add, client, happens):
+    """A group that was there and is made anew is a loss of a size that nobody knows, until somebody says to go on."""
+    add(stream, *range(10))
+    grouped.run()
+    happens(client, stream)
+    for _ in range(2):
+        with pytest.raises(SourceError, match=f"{stream}, entry .*: the group {GROUP} .*was made anew.* not known"):
+            grouped.run()
+    grouped.run(data__loss="continue")
+    add(stream, 11)
+    grouped.run()
+    assert (grouped.values(), pending(client, stream)) == (values_of(0, 12), 0)
+
+
+@pytest.mark.parametrize("kept", [4, 0])
+def test_what_was_trimmed_before_it_was_delivered_fails_the_run(grouped, stream, add, client, kept):
+    """Entries that went before the group was given them end the run with their number; nothing is delivered then."""
+    add(stream, *range(10))
+    grouped.run()
+    add(stream, *range(10, 20))
+    client.xtrim(stream, maxlen=kept, approximate=False)
+    for _ in range(2):
+        with pytest.raises(SourceError, match=f"{stream}, entry .*: {10 - kept} entries behind it were trimmed"):
+            grouped.run()
+    assert (grouped.values(), pending(client, stream)) == (values_of(0, 10), 0)
+
+
+def test_what_was_trimmed_before_it_was_delivered_is_counted(grouped, stream, add, client):
+    """With data.loss=continue each loss is counted once, also where the server's own count stays behind by it."""
+    add(stream, *range(10))
+    grouped.run()
+    for first, kept in ((10, 4), (20, 7)):
+        add(stream, *range(first, first + 10))
+        client.xtrim(stream, maxlen=kept, approximate=False)
+        grouped.run(data__loss="continue", redis__read__count="3")
+    add(stream, *range(30, 40))
+    client.xtrim(stream, maxlen=10, approximate=False)
+    grouped.run()
+    assert grouped.values() == [*values_of(0, 10), *values_of(16, 20), *values_of(23, 40)]
+    assert [word.split(": ")[1].split(" entries")[0] for word in grouped.warnings] == ["6", "3"]
+
+
+def test_what_was_trimmed_before_a_new_group_was_given_anything(grouped, stream, add, client, redis_port):
+    """What goes between the making of a group and its first delivery is counted; what went before is not missed."""
+    add(stream, *range(20))
+    client.xtrim(stream, maxlen=15, approximate=False)
+
+    def trim():
+        client.xtrim(stream, maxlen=3, approximate=False)
+
+    with Meanwhile(redis_port, act=trim) as faulty:
+        grouped.run(data__loss="continue", redis__url=faulty.url)
+    assert grouped.values() == values_of(17, 20)
+    assert len([word for word in grouped.warnings if "12 entries" in word]) == 1
+
+
+@pytest.mark.parametrize("policy", ["fail", "continue"])
+def test_a_stream_that_goes_in_a_run_that_ends(  # noqa: PLR0917 - fixtures
+    grouped, stream, add, client, redis_port, policy
+):
+    """A stream that is deleted before a bounded run has read what there was is a loss, by its number."""
+    add(stream, *range(20))
+    with Meanwhile(redis_port, act=lambda: client.delete(stream)) as faulty:
+        if policy == "fail":
+            with pytest.raises(SourceError, match=f"{stream}.* was deleted, and with it 20 entries"):
+                grouped.run(redis__url=faulty.url)
+        else:
+            grouped.run(redis__url=faulty.url, data__loss="continue")
+            assert any("20 entries" in word for word in grouped.warnings)
+    assert grouped.values() == []
+
+
+def test_a_stream_that_goes_before_the_group_was_given_it(grouped, stream, add, client, monkeypatch):
+    """In a continuous run a stream that is deleted before the group was given it is named, and fails the run."""
+    from headrace.sources.redis import enumerator
+
+    monkeypatch.setattr(enumerator, "COMMITTED_WITHIN_S", 0.0)
+    add(stream, *range(3))
+    with grouped.running() as run:
+        assert run.host.wake.wait(30)
+        run.host.work_off()
+        client.delete(stream)
+        with pytest.raises(SourceError, match=f"{stream}: the stream was deleted before it was read"):
+            work_off_for_ever(run.host)
+
+
+def work_off_for_ever(host):
+    while True:
+        host.wake.wait(1)
+        host.work_off()
+
+
+def test_a_stream_that_goes_when_the_group_was_given_all_of_it(grouped, stream, add, client, caplog):
+    """A stream that is deleted once the group was given all of it, by whomever, is no loss."""
+    caplog.set_level("INFO")
+    add(stream, *range(3))
+    client.xgroup_create(stream, GROUP, id="$")
+    with grouped.running() as run:
+        run.until(lambda: grouped.offset(stream=stream))
+        client.delete(stream)
+        run.until(lambda: "was deleted; what was known of it had been read" in caplog.text)
+    assert (grouped.values(), grouped.warnings) == ([], [])
+
+
+def test_where_the_server_cannot_say(grouped, stream, add, client):
+    """Where a group was made in the middle of a stream the server does not know what lies before it: that is said."""
+    ids = add(stream, *range(10))
+    client.xgroup_create(stream, GROUP, id=ids[4])
+    grouped.run(redis__read__count="2")
+    assert grouped.values() == values_of(5, 10)
+    assert [word for word in grouped.warnings if "does not say" in word] == grouped.warnings[:1] == grouped.warnings
+
+
+def test_deleting_what_was_acknowledged_is_no_loss(grouped, stream, add, client):
+    """Entries that are deleted and trimmed behind the group are nobody's loss."""
+    for first in range(0, 50, 10):
+        ids = add(stream, *range(first, first + 10))
+        grouped.run()
+        client.xdel(stream, *ids[2:])
+    add(stream, *range(50, 60))
+    client.xtrim(stream, maxlen=10, approximate=False)
+    grouped.run()
+    assert (grouped.values(), grouped.warnings) == (values_of(0, 60), [])
+
+
+def test_from_our_own_offsets_to_a_group(grouped, stream, add, client):
+    """A connector that turns from its own offsets to a group begins where the group does, and misses nothing."""
+    add(stream, *range(5))
+    grouped.props = {key: value for key, value in grouped.props.items() if key not in {"redis.mode", "redis.group"}}
+    grouped.run()
+    client.xgroup_create(stream, GROUP, id="0")
+    grouped.run(redis__mode="group", redis__group=GROUP)
+    assert (grouped.values(), grouped.warnings) == ([*values_of(0, 5), *values_of(0, 5)], [])
+
+
+@attrs.define
+class Meanwhile(FaultyRedis):
+    """Does something before the first thing that is asked of a group once it is made."""
+
+    act: Callable[[], object] | None = None
+    has_group: bool = False
+
+    @override
+    def fault_for(self, request):
+        if b"CREATE" in request:
+            self.has_group = True
+        elif self.has_group and b"XINFO" in request and self.act is not None:
+            act, self.act = self.act, None
+            act()
+        return super().fault_for(request)
 
 
 def until(happened):
