@@ -1,11 +1,12 @@
 """Files: those of this machine, and whatever fsspec reaches by a URL.
 
 In the order in which a file meets them: `config` (what the user asks for), `system` (the files of this machine) and
-`urls` (those behind a URL), `listing` (what there is), `objects` (one file), `fingerprint` (by what it is known again),
-`entry` (how far it has been read, and what to do about it), `stream` (its bytes). `parts` and `part_reader` are for
-files that are read in parts, and `cutting` says which are. `following` knows what becomes of
-files that grow and are rotated within a `family`; `cleanup` archives or deletes what is committed; `failures` says in
-our words what the file system says. Above them `splits`, `enumerator` and `reader` make them a split source.
+`urls` (those behind a URL), `listing` (what there is), `objects` (one file), `fingerprint` (by what it is known
+again), `entry` (how far it has been read, and what to do about it), `stream` (its bytes). `parts` and `part_reader`
+are for files that are read in parts, and `cutting` says which are. `following` knows what becomes of files that grow
+and are rotated within a `family`; `cleanup` archives or deletes what is committed; `failures` says in our words what
+the file system says. Above them `splits`, `enumerator` and `reader` make them a split source; `offsets` is for those
+who move its offsets, `replay` for dead letters.
 
 fsspec is needed for URLs only, and imported when there is one.
 """
@@ -17,6 +18,7 @@ from headrace.framework.compat import override
 from headrace.framework.config import SourceCommonConfig
 from headrace.framework.naming import NameParts, NameTemplate
 from headrace.framework.replay import Replays
+from headrace.framework.source_offsets import SourceOffsets
 from headrace.framework.splits import (
     Boundedness,
     SourceReader,
@@ -30,6 +32,7 @@ from headrace.framework.splits import (
 from headrace.sources.files.config import FilesConfig
 from headrace.sources.files.entry import FileOffsetEntry
 from headrace.sources.files.enumerator import FilesEnumerator
+from headrace.sources.files.offsets import FilesOffsets
 from headrace.sources.files.parts import part_entry
 from headrace.sources.files.reader import FilesReader
 from headrace.sources.files.replay import FileReplays
@@ -79,6 +82,10 @@ class FilesSource(SplitSource[FileSplit]):
             part="" if part is None else part.part.words(),
             start=start,
         )
+
+    @override
+    def source_offsets(self) -> SourceOffsets:
+        return FilesOffsets()
 
     @override
     def replays(self) -> Replays:

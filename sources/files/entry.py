@@ -6,6 +6,8 @@ from typing import Any, Self
 
 import attrs
 
+from headrace.framework.compat import override
+from headrace.framework.errors import OffsetValueError
 from headrace.framework.parts import ENDED, PART, PARTS
 from headrace.offsets.entry import RECORD_COUNT, OffsetManagerEntry
 from headrace.offsets.key import OffsetManagerKey
@@ -103,6 +105,16 @@ class FileOffsetEntry(OffsetManagerEntry):
     def stored(cls, path: str, properties: Mapping[str, Any]) -> Self:
         """The entry of a file as it is stored."""
         return cls(file_key(path), dict(properties))
+
+    @override
+    def get_int(self, name: str) -> int | None:
+        try:
+            return super().get_int(name)
+        except OffsetValueError as error:
+            raise OffsetValueError(
+                f"{self.get_manager_key().mapping.get(FILENAME)}: its stored offset cannot be read: {error}; mend it "
+                "with headrace offsets set, or forget all of them with headrace offsets reset"
+            ) from error
 
     @property
     def path(self) -> str:

@@ -1,8 +1,9 @@
 """Lists the files, once for all tasks, and gives every file that is to be read to one of them."""
 
 import contextlib
+import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -18,7 +19,7 @@ from headrace.offsets.store import Offsets
 from headrace.sources.files.cleanup import Cleaner
 from headrace.sources.files.config import FilesConfig
 from headrace.sources.files.cutting import FileCutter
-from headrace.sources.files.entry import Action, FileOffsetEntry, file_key, what_to_do
+from headrace.sources.files.entry import FILENAME, Action, FileOffsetEntry, file_key, what_to_do
 from headrace.sources.files.family import Families, family_of
 from headrace.sources.files.fingerprint import LocalContent
 from headrace.sources.files.listing import Listed, Lister
@@ -67,10 +68,19 @@ class FilesEnumerator(SplitEnumerator[FileSplit]):
     @override
     def start(self) -> None:
         if self.config.follow:
-            self._families.learn(FileOffsetEntry(key).path for key, _ in self.context.offsets.items())
+            self._families.learn(self._stored_names())
         once = self.context.bounded and not self._cleans
         every_s = None if once else self.config.discovery_interval_ms / 1000
         self.context.call_async(self._look, self._take_in, every_s=every_s)
+
+    def _stored_names(self) -> Iterator[str]:
+        for partition in (key.mapping for key, _ in self.context.offsets.items()):
+            name = partition.get(FILENAME)
+            if isinstance(name, str):
+                yield name
+            else:
+                said = f"the stored offset of {json.dumps(dict(partition))} is of no file, and is passed over"
+                self.context.note_skipped(f"{said}: forget it with headrace offsets set", warn=True)
 
     @override
     def add_splits_back(self, splits: Sequence[FileSplit], reader_id: int) -> None:

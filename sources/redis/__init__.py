@@ -5,7 +5,7 @@ In the order in which an entry meets them: `config` (what the user asks for), `c
 far a stream has been read), `cursor` (what comes next, and what has gone; `group_cursor` through a consumer group),
 `losses` (what becomes of that), `groups` (consumer groups, and what is acknowledged to them), `records` (entries as
 records). `failures` says in our words what redis-py says in its own. Above them `splits`, `enumerator` and `reader`
-make them a split source.
+make them a split source; `offsets` is for those who move its offsets, `replay` for dead letters.
 
 redis-py comes in with the extra `redis`, and is imported when a client is made.
 """
@@ -16,6 +16,7 @@ from typing import Any
 from headrace.framework.compat import override
 from headrace.framework.config import SourceCommonConfig
 from headrace.framework.replay import Replays
+from headrace.framework.source_offsets import SourceOffsets
 from headrace.framework.splits import (
     Boundedness,
     SourceReader,
@@ -30,6 +31,7 @@ from headrace.sources.redis.config import Mode, RedisConfig
 from headrace.sources.redis.entry import RedisOffsetEntry, stream_key
 from headrace.sources.redis.enumerator import RedisEnumerator
 from headrace.sources.redis.names import stream_of
+from headrace.sources.redis.offsets import RedisOffsets
 from headrace.sources.redis.reader import RedisReader
 from headrace.sources.redis.replay import RedisReplays
 from headrace.sources.redis.splits import RedisSplit, RedisSplitSerializer
@@ -69,6 +71,10 @@ class RedisSource(SplitSource[RedisSplit]):
         place = RedisOffsetEntry(stream_key(split.stream), dict(offset or {})).place()
         topic = self.config.topic or stream_of(split.stream)
         return SplitDescription(key=split.stream, records_done=place.records, topic=topic)
+
+    @override
+    def source_offsets(self) -> SourceOffsets:
+        return RedisOffsets(self.config)
 
     @override
     def replays(self) -> Replays:

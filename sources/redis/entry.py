@@ -1,10 +1,12 @@
 """How far a stream has been read."""
 
+import json
 from collections.abc import Sequence
 from typing import Any, Self
 
 import attrs
 
+from headrace.framework.errors import OffsetValueError
 from headrace.offsets.entry import RECORD_COUNT, OffsetManagerEntry
 from headrace.offsets.key import OffsetManagerKey
 from headrace.sources.redis.ids import FIRST, StreamId
@@ -58,13 +60,20 @@ class RedisOffsetEntry(OffsetManagerEntry):
     __slots__ = ()
 
     def place(self) -> Place:
-        """Where reading goes on."""
-        return Place(
-            id=StreamId.parse(self.get_string(ID) or "0"),
-            within=self.get_int(WITHIN) or 0,
-            records=self.record_count,
-            passed=self.get_int(PASSED),
-        )
+        """Where reading goes on; `OffsetValueError` where what is stored does not say it."""
+        try:
+            return Place(
+                id=StreamId.parse(self.get_string(ID) or "0"),
+                within=self.get_int(WITHIN) or 0,
+                records=self.record_count,
+                passed=self.get_int(PASSED),
+            )
+        except (ValueError, OffsetValueError) as error:
+            raise OffsetValueError(
+                f"{self.get_manager_key().mapping.get(STREAM)}: its stored offset {json.dumps(self.get_properties())} "
+                f"is no place in a stream: {_named(error)}; mend it with headrace offsets set, or forget all of them "
+                "with headrace offsets reset"
+            ) from error
 
     def properties_at(self, place: Place, *, complete: bool = False, delivery: str | None = None) -> dict[str, Any]:
         """What is stored once reading goes on at a place; `delivery` names what a group has delivered."""
@@ -82,3 +91,7 @@ class RedisOffsetEntry(OffsetManagerEntry):
     def at(self, place: Place) -> Self:
         """An entry of the same stream that says to go on at a place."""
         return self.from_properties(self.properties_at(place))
+
+
+def _named(error: Exception) -> str:
+    return str(error) if isinstance(error, OffsetValueError) else f"{ID} {error}"

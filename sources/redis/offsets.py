@@ -1,0 +1,52 @@
+"""What Redis has to say about its offsets: which are possible."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from headrace.framework.compat import override
+from headrace.framework.errors import Fault
+from headrace.framework.source_offsets import SourceOffsets
+from headrace.offsets.checks import count_faults, flag_faults, partition_faults, slip_faults, text_faults
+from headrace.offsets.entry import RECORD_COUNT
+from headrace.sources.redis.config import RedisConfig
+from headrace.sources.redis.entry import COMPLETE, DELIVERY, ID, PASSED, STREAM, WITHIN
+from headrace.sources.redis.ids import StreamId
+
+__all__ = ["RedisOffsets"]
+
+COUNTS = (RECORD_COUNT, PASSED, WITHIN)
+KNOWN = (*COUNTS, ID, COMPLETE, DELIVERY)
+
+
+@attrs.frozen
+class RedisOffsets(SourceOffsets):
+    """Offsets of the streams of one configuration."""
+
+    config: RedisConfig
+
+    @override
+    def faults(self, partition: Mapping[str, Any], offset: Mapping[str, Any] | None) -> Iterable[Fault]:
+        if offset is None:
+            return
+        yield from partition_faults(partition, (STREAM,))
+        yield from _id_faults(offset)
+        yield from count_faults(offset, COUNTS)
+        yield from flag_faults(offset, (COMPLETE,))
+        yield from text_faults(offset, (DELIVERY,))
+        yield from slip_faults(offset, KNOWN)
+
+    @override
+    def notes(self, partition: Mapping[str, Any]) -> Iterable[str]:
+        stream = str(partition.get(STREAM))
+        if not any(choice.takes(stream) for choice in self.config.choices):
+            yield f"its stream is {stream}, and the connector reads {', '.join(self.config.streams)}"
+
+
+def _id_faults(offset: Mapping[str, Any]) -> Iterator[Fault]:
+    given = offset.get(ID, "0-0")
+    try:
+        StreamId.parse(given if isinstance(given, str) else "")
+    except ValueError as error:
+        yield Fault(f"offset.{ID}", str(given), str(error))
