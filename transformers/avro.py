@@ -16,6 +16,7 @@ from headrace.transformers.again import Opener, moved
 from headrace.transformers.avro_container import SYNC_BYTES, Block, BrokenBlock, Container, Header
 from headrace.transformers.avro_schema import AvroSchema
 from headrace.transformers.base import ByteStream, Position, Rejected, Transformer, ValueBatch
+from headrace.transformers.compression import TOO_MUCH_FROM
 from headrace.transformers.json_check import check
 from headrace.transformers.options import FormatOptions
 from headrace.transformers.parts import named_within
@@ -24,6 +25,16 @@ from headrace.transformers.seeking import Cursor, SeekableStream
 __all__ = ["AvroTransformer"]
 
 _MOST_VALUES = 2000
+_BATCH_BYTES = 1024 * 1024
+
+_HELD_BYTES = 4 * 1024 * 1024
+"""Blocks are decoded at one go if neither their bytes nor their values are more than that."""
+
+_VALUE_BYTES = 200
+"""What a value takes at the least, for it is an object with a few fields."""
+
+_Decoded = tuple[list[Any], Exception | None]
+"""Values, and what is wrong behind them."""
 
 
 @attrs.define
@@ -134,57 +145,80 @@ class _Decoder:
         try:
             check(header.schema.strip())
             self.schema = AvroSchema.of(json.loads(header.schema))
-            wire: Any = parse_schema({"type": "array", "items": self.schema.wire})
+            self._item: Any = parse_schema(self.schema.wire)
+            self._array: Any = parse_schema({"type": "array", "items": self.schema.wire})
         except Exception as error:  # a library's own, and whatever a strange schema leads to
             reason = " ".join(str(error).split()) or type(error).__name__
             message = f"the schema cannot be read ({reason}): mend the writer, or read the object as bytes"
             raise DataError(message, Where(stage=Stage.TRANSFORM, position="record 1")) from error
-        self._array, self._item = wire, wire["items"]
+        self._most_without_bytes = TOO_MUCH_FROM if self.schema.is_empty else _MOST_VALUES
         self._read = _reader(recursive=self.schema.is_recursive)
 
     def batches(self, block: Block, first: int, *, tolerant: bool) -> Iterator[ValueBatch]:
-        values, bad = self._values(block)
-        fix = self.schema.fix
-        for at in range(first, len(values), _MOST_VALUES):
-            part = values[at : at + _MOST_VALUES]
-            if fix is not None:
-                part = list(map(fix, part))
-            yield ValueBatch(schema=self.schema.schema, values=part, position_at=partial(_after, block, at))
-        if bad is not None:
-            reason = " ".join(str(bad).split()) or type(bad).__name__
-            where = Where(stage=Stage.TRANSFORM, position=f"record {block.done + len(values) + 1}")
-            error = DataError(f"not of the object's schema ({reason}): put a whole copy in its place", where)
-            if not tolerant:
-                raise error from bad
-            error.__cause__ = bad
-            yield _rest_of(block, len(values), error)
+        """The values of a block behind its `first`, and what is wrong behind them."""
+        fix, done = self.schema.fix, 0
+        for values, bad in self._decoded(block):
+            for at in range(max(0, first - done), len(values), _MOST_VALUES):
+                part = values[at : at + _MOST_VALUES]
+                if fix is not None:
+                    part = list(map(fix, part))
+                yield ValueBatch(schema=self.schema.schema, values=part, position_at=partial(_after, block, done + at))
+            done += len(values)
+            if bad is not None:
+                yield _refused(block, done, bad, tolerant=tolerant)
 
-    def _values(self, block: Block) -> tuple[list[Any], Exception | None]:
+    def _decoded(self, block: Block) -> Iterator[_Decoded]:
         """The records of a block, up to the first that cannot be decoded.
 
-        A block is one array to Avro: all of it is decoded in one call.
+        A block is one array to Avro: all of it is decoded in one call, unless the values would be too many to hold.
         """
-        if block.count > len(block.data) and block.count > _MOST_VALUES:
-            return [], ValueError(f"a block of {len(block.data)} bytes says that it has {block.count} records")
+        if block.count > len(block.data) and block.count > self._most_without_bytes:
+            yield [], ValueError(f"a block of {len(block.data)} bytes says that it has {block.count} records")
+            return
+        values = self._at_once(block) if max(block.count * _VALUE_BYTES, len(block.data)) <= _HELD_BYTES else None
+        if values is None:
+            yield from self._piece_by_piece(block)
+        else:
+            yield values, None
+
+    def _at_once(self, block: Block) -> list[Any] | None:
+        """The records of a block; None where something is wrong with them, of which the slow way tells what."""
         source = io.BytesIO(_number(block.count) + block.data + b"\0")
         try:
             values: list[Any] = self._read(source, self._array)
-        except Exception:  # noqa: BLE001 - which record it is, the slow way tells
-            return self._one_by_one(block)
-        if source.read(1):
-            return self._one_by_one(block)
-        return values, None
+        except Exception:  # noqa: BLE001 - a library's own
+            return None
+        return None if source.read(1) else values
 
-    def _one_by_one(self, block: Block) -> tuple[list[Any], Exception | None]:
-        source = io.BytesIO(block.data)
-        values: list[Any] = []
-        try:
-            for _ in range(block.count):
-                values.append(self._read(source, self._item))  # noqa: PERF401 - what came before an error counts
-        except Exception as error:  # noqa: BLE001 - a library's own: the caller names the record
-            return values, error
-        left = len(source.read())
-        return values, ValueError(f"the block has {left} bytes behind its last record") if left else None
+    def _piece_by_piece(self, block: Block) -> Iterator[_Decoded]:
+        source, left = io.BytesIO(block.data), block.count
+        most = max(1, min(_MOST_VALUES, _BATCH_BYTES * block.count // max(1, len(block.data))))
+        while left:
+            values: list[Any] = []
+            try:
+                for _ in range(min(most, left)):
+                    values.append(self._read(source, self._item))  # noqa: PERF401 - what came before an error counts
+            except Exception as error:  # noqa: BLE001 - a library's own: the caller names the record
+                yield values, error
+                return
+            left -= len(values)
+            behind = 0 if left else len(source.read())
+            if behind:
+                # Whoever has the last record goes on behind the block, and would never see this.
+                yield values[:-1], ValueError(f"the block has {behind} bytes behind its last record")
+            else:
+                yield values, None
+
+
+def _refused(block: Block, done: int, bad: Exception, *, tolerant: bool) -> ValueBatch:
+    """What is behind the first `done` records of a block, as a piece; unless `tolerant`, it is raised."""
+    reason = " ".join(str(bad).split()) or type(bad).__name__
+    where = Where(stage=Stage.TRANSFORM, position=f"record {block.done + done + 1}")
+    error = DataError(f"not of the object's schema ({reason}): put a whole copy in its place", where)
+    if not tolerant:
+        raise error from bad
+    error.__cause__ = bad
+    return _rest_of(block, done, error)
 
 
 def _broken(block: BrokenBlock) -> ValueBatch:

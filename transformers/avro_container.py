@@ -105,6 +105,11 @@ class Container:
             raise self._cut()
         known = self._metadata()
         codec = known.get("avro.codec", b"null").decode(errors="replace")
+        if codec not in _CODECS:
+            known_ones = ", ".join(_CODECS)
+            raise self._bad(
+                f"the codec is {codec!r}, and what is read is {known_ones}: write the object in one of them"
+            )
         check_codec(codec)
         if "avro.schema" not in known:
             raise self._bad("the header holds no schema: put a whole copy of the object in its place")
@@ -148,7 +153,10 @@ class Container:
                 yield block
 
     def _next(self, header: Header, skip: int) -> Block | BrokenBlock | DataError:
-        """The block that comes next, unpacked if it has more than `skip` records; an error says that there is none."""
+        """The block that comes next, unpacked if it has more than `skip` records; an error says that there is none.
+
+        One without records is unpacked as well: what has bytes has records.
+        """
         start = self.position
         try:
             count, packed = self._framed(header)
@@ -156,9 +164,11 @@ class Container:
             return error
         end = self.position
         try:
-            data = self._unpacked(header.codec, packed) if count > skip else b""
+            data = self._unpacked(header.codec, packed) if count > skip or not count else b""
+            if data and not count:
+                raise self._bad(f"a block of {len(data)} bytes says that it has no records: the object is damaged")
         except DataError as error:
-            return self._broken(error, start, count) if self.tolerant else error
+            return self._broken(error, start, count or None) if self.tolerant else error
         return Block(start=start, end=end, done=self.done, count=count, data=data)
 
     def _framed(self, header: Header) -> tuple[int, bytes]:
@@ -255,11 +265,8 @@ class Container:
 
 
 def check_codec(codec: str) -> None:
-    """Raise `ConfigError` for a codec that is none of Avro's, or lacks its library here."""
+    """Raise `ConfigError` for one of Avro's codecs that lacks its library here."""
     needs: Mapping[str, Callable[[], object]] = {"snappy": snappy_library, "zstandard": zstd_decoder}
-    if codec not in _CODECS:
-        message = f"an object is written with the codec {codec!r}; what is read is {', '.join(_CODECS)}"
-        raise ConfigError([Fault("input.format", "avro", message)])
     try:
         needs.get(codec, lambda: None)()
     except ImportError as error:

@@ -80,6 +80,8 @@ class AvroSchema:
     wire: Any
     schema: Schema | None
     fix: Fix | None
+    is_empty: bool = False
+    """Whether a value has no bytes at all."""
 
     @classmethod
     def of(cls, written: Any) -> "AvroSchema":
@@ -88,7 +90,7 @@ class AvroSchema:
         found = reading.type(written, "")
         if reading.is_recursive:
             return cls(found.wire, None, None)
-        return cls(found.wire, found.schema, found.fix)
+        return cls(found.wire, found.schema, found.fix, found.is_empty)
 
     @property
     def is_recursive(self) -> bool:

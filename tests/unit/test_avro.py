@@ -1,8 +1,11 @@
 import io
 import json
+import sys
+import tracemalloc
 import uuid
 import zlib
 from decimal import Decimal
+from itertools import islice
 
 import fastavro
 import pytest
@@ -59,9 +62,20 @@ def test_records_come_back(codec):
 
 
 def test_an_unknown_codec_is_named():
-    """A codec that nobody knows is refused by its name, with those that are read."""
-    with pytest.raises(ConfigError, match="codec 'lz5'; what is read is null, deflate"):
-        list(transformer().batches(io.BytesIO(written(ROW, rows(1)).replace(b"\x08null", b"\x06lz5")), Position()))
+    """A codec that nobody knows makes an object a bad one, named by it and with those that are read."""
+    _, error = read(written(ROW, rows(1)).replace(b"\x08null", b"\x06lz5"))
+
+    assert isinstance(error, DataError)
+    assert "the codec is 'lz5', and what is read is null, deflate" in error.message
+    assert error.where.position == "record 1"
+
+
+def test_a_codec_without_its_library_is_a_fault_of_the_installation(monkeypatch):
+    """A codec whose library is not installed is no fault of the object: the message says what to install."""
+    monkeypatch.setitem(sys.modules, "cramjam", None)
+
+    with pytest.raises(ConfigError, match=r"pip install 'headrace\[avro\]'"):
+        list(transformer().batches(io.BytesIO(written(ROW, rows(1)).replace(b"\x08null", b"\x0csnappy")), Position()))
 
 
 @pytest.mark.parametrize("data", [b"", written(ROW, [])])
@@ -257,6 +271,7 @@ def test_a_bad_schema_is_named(schema, words):
         (lambda data: data.replace(b"row 1", b"\xffow 1"), "record 2: not of the object's schema"),
         (lambda data: data + b"\x04\x02\x00" + SYNC, "record 4: not of the object's schema"),
         (lambda data: data + b"\x02\x0a\x00\x00hey" + SYNC, "3 bytes behind its last record"),
+        (lambda data: data + b"\x00\x02\x00" + SYNC, "record 4: a block of 1 bytes says that it has no records"),
         (lambda data: data + b"\x01\x02\x00" + SYNC, "record 4: a block says that it has -1 records"),
         (lambda data: data + b"\xff" * 11, "more than 64 bits"),
         (lambda data: data + b"\xfe\xff\xff\x0f\x00" + SYNC, "says that it has 16777215 records"),
@@ -270,6 +285,92 @@ def test_damage_is_named(change, words):
     assert isinstance(error, DataError)
     assert words in str(error)
     assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("says", [0, 1, 2])
+def test_a_count_that_is_too_small_is_an_error_each_time(codec, says):
+    """A block with more records than it says is an error, and so it is for whoever goes on where that one ended."""
+    blocks = written(ROW, rows(9), codec, per_block=3).split(SYNC)
+    blocks[2] = number(says) + blocks[2][1:]
+    data = SYNC.join(blocks)
+    place = Position()
+
+    def remembered():
+        nonlocal place
+        for batch in transformer().batches(SeekableBytes(data), Position()):
+            place = batch.end
+            yield batch
+
+    values, first = drained(remembered())
+    again, second = read(data, place)
+
+    assert values == rows(9)[: 3 + max(0, says - 1)]
+    assert isinstance(first, DataError)
+    assert (again, str(second)) == ([], str(first))
+
+
+def test_behind_a_block_that_says_it_is_empty_reading_goes_on():
+    """Where bad records are tolerated, a block that has bytes and says it has no records is a piece by itself."""
+    blocks = written(ROW, rows(9), per_block=3).split(SYNC)
+    blocks[2] = number(0) + blocks[2][1:]
+    batches = list(transformer(errors_tolerance="all").batches(SeekableBytes(SYNC.join(blocks)), Position()))
+
+    assert [value["n"] for batch in batches for value in batch.values] == [0, 1, 2, 6, 7, 8]
+    assert [(batch.rejected.number, batch.rejected.count) for batch in batches if batch.rejected] == [(4, None)]
+    assert batches[-1].end.records == 7
+
+
+def test_blocks_of_no_records_are_passed_over():
+    """A block that says that it is empty, and is, is none."""
+    empty = zlib.compressobj(9, zlib.DEFLATED, -15).flush()
+    for codec, body in (("null", b""), ("deflate", empty)):
+        data = written(ROW, rows(2), codec) + b"\x00" + number(len(body)) + body + SYNC
+        assert read(data) == (rows(2), None)
+
+
+def test_a_block_of_many_small_records_is_bounded():
+    """A few bytes that unpack to millions of records are decoded piece by piece, and read on from any of them."""
+    count = 3_000_000
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = packer.compress(bytes(count)) + packer.flush()
+    schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}
+    data = written(schema, [], "deflate") + number(count) + number(len(packed)) + packed + SYNC
+    next(transformer().batches(SeekableBytes(written(schema, [{"n": 1}], "deflate")), Position()))
+
+    tracemalloc.start()
+    try:
+        batches = list(islice(transformer().batches(SeekableBytes(data), Position(records=5000)), 3))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert [(batch.position_at(0).records, len(batch.values)) for batch in batches] == [
+        (5000, 1000),
+        (6000, 2000),
+        (8000, 2000),
+    ]
+    assert peak < 20_000_000
+
+
+def test_the_records_of_a_large_block_come_back():
+    """A block that is decoded piece by piece has the values and the places that it has at one go."""
+    data = written(ROW, rows(30_000))
+    batches = list(transformer().batches(SeekableBytes(data), Position()))
+
+    assert [value for batch in batches for value in batch.values] == rows(30_000)
+    assert batches[-1].end == Position(records=30_000, byte=len(data), inside=1)
+    start = batches[7].position_at(11)
+    assert read(data, start) == (rows(30_000)[start.records :], None)
+
+
+def test_records_without_bytes_are_records():
+    """A record without fields has no bytes: a block may have as many as it likes, up to what is taken for a bomb."""
+    schema = {"type": "record", "name": "R", "fields": []}
+    header = written(schema, [])
+
+    assert read(header + number(5000) + b"\x00" + SYNC) == ([{}] * 5000, None)
+    assert "says that it has" in read(header + number(10**9) + b"\x00" + SYNC)[1].message
 
 
 @pytest.mark.parametrize("codec", CODECS[1:])
