@@ -1,7 +1,8 @@
 """`parquet`: row group by row group, and of these only the columns that are asked for."""
 
+import io
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,6 +19,7 @@ from headrace.transformers.base import ByteStream, Position, Rejected, Transform
 from headrace.transformers.compression import TOO_MUCH_FROM
 from headrace.transformers.options import FormatOptions
 from headrace.transformers.parquet_file import RangedFile, merged
+from headrace.transformers.parquet_footer import Group, extent, groups_of
 from headrace.transformers.parquet_schema import ParquetSchema
 from headrace.transformers.seeking import Cursor, SeekableStream
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["ParquetOptions", "ParquetTransformer"]
 
 _MOST_VALUES = 2000
+_FEW_VALUES = 16
 _BATCH_BYTES = 1024 * 1024
 _READ_BYTES = 256 * 1024
 
@@ -114,38 +117,33 @@ class _Reading:
     done: int
     extent: Extent | None = None
     others: int = attrs.field(default=0, init=False)
+    _wanted: list[int] = attrs.field(factory=list, init=False)
+    _groups: list[Group] = attrs.field(factory=list, init=False)
     _schema: ParquetSchema | None = attrs.field(default=None, init=False)
     _bytes: tuple[int, int] = attrs.field(default=(0, 0), init=False)
 
     def batches(self) -> Iterator[ValueBatch]:
         file = self._opened()
-        before = 0
-        for index in range(file.metadata.num_row_groups):
-            count = file.metadata.row_group(index).num_rows
-            if not self._is_mine(file, index):
-                self.others += count
-                self.done += count
-            elif before + count > self.done:
-                yield from self._group_or_piece(file, index, before)
-            before += count
+        for group in self._groups:
+            if self.extent is not None and not self.extent.start <= group.begins < self.extent.end:
+                self.others += group.count
+                self.done += group.count
+            elif group.before + group.count > self.done:
+                yield from self._group_or_piece(file, group)
 
-    def _is_mine(self, file: "pq.ParquetFile", index: int) -> bool:
-        if self.extent is None:
-            return True
-        group = file.metadata.row_group(index)
-        begins = min((_extent(group.column(column))[0] for column in range(group.num_columns)), default=0)
-        return self.extent.start <= begins < self.extent.end
-
-    def _group_or_piece(self, file: "pq.ParquetFile", index: int, before: int) -> Iterator[ValueBatch]:
-        end = before + file.metadata.row_group(index).num_rows
-        extents = [_extent(chunk) for chunk in self._chunks(file, index)]
+    def _group_or_piece(self, file: "pq.ParquetFile", group: Group) -> Iterator[ValueBatch]:
+        extents = self._extents(file, group)
         self._bytes = min((start for start, _ in extents), default=0), max((end for _, end in extents), default=0)
+        if isinstance(self.source, RangedFile):
+            self.source.plan = merged(extents) if group.packed <= _HELD_BYTES else ()
         try:
-            yield from self._group(file, index, before)
+            self._refuse_bomb(group)
+            for batch in self._rows(file, group):
+                yield from self._values(batch)
         except DataError as error:
             if not self.options.tolerant or not self._has_a_form(file):
                 raise
-            yield self._rejected(error, end - self.done)
+            yield self._rejected(error, group.before + group.count - self.done)
 
     def _has_a_form(self, file: "pq.ParquetFile") -> bool:
         """Whether there can be values of the object at all."""
@@ -174,8 +172,9 @@ class _Reading:
 
         try:
             file = pq.ParquetFile(self.source, pre_buffer=False, coerce_int96_timestamp_unit="us")
-            self._check_columns(file)
-            if any(self._size(file, index) > _HELD_BYTES for index in range(file.metadata.num_row_groups)):
+            self._wanted = self._columns(file)
+            self._groups = groups_of(file, self._wanted, self.source.seek(0, io.SEEK_END))
+            if any(group.packed > _HELD_BYTES for group in self._groups):
                 return pq.ParquetFile(
                     self.source,
                     metadata=file.metadata,
@@ -189,29 +188,45 @@ class _Reading:
             raise self._bad("this is no Parquet file, or not all of one", error) from error
         return file
 
-    def _group(self, file: "pq.ParquetFile", index: int, before: int) -> Iterator[ValueBatch]:
-        self._plan(file, index)
-        group = file.metadata.row_group(index)
-        self._refuse_bomb(self._chunks(file, index))
-        rows = max(1, min(_MOST_VALUES, _BATCH_BYTES * group.num_rows // max(1, group.total_byte_size)))
+    def _rows(self, file: "pq.ParquetFile", group: Group) -> Iterator[Any]:
+        """The rows behind the first `done`, a megabyte of them at a time.
+
+        How large they are is known of those that have been read. Where a text may be in the file once and in many
+        rows, only a few are read at first.
+        """
+        most = _fitting(group.count, file.metadata.row_group(group.index).total_byte_size)
+        most = min(most, _FEW_VALUES) if group.repeats else most
         found = file.iter_batches(
-            batch_size=rows, row_groups=[index], columns=list(self.options.columns) or None, use_threads=False
+            batch_size=most, row_groups=[group.index], columns=list(self.options.columns) or None, use_threads=False
         )
-        while True:
-            try:
-                batch = next(found, None)
-            except PipelineError:
-                raise
-            except Exception as error:  # as above
-                raise self._bad("the row group cannot be read", error) from error
+        before, end = group.before, group.before + group.count
+        while before < end:
+            batch = self._next(found)
             if batch is None:
-                break
+                raise self._bad("the row group has fewer rows than the footer says", None)
+            batch = self._cast(batch)
+            most = min(4 * most, _fitting(batch.num_rows, batch.nbytes))
+            file.reader.set_batch_size(most)
             skip = min(max(0, self.done - before), batch.num_rows)
             before += batch.num_rows
             if skip < batch.num_rows:
-                yield from self._values(batch.slice(skip))
-        if before < self.done:
-            raise self._bad("the row group has fewer rows than the footer says", None)
+                yield batch.slice(skip)
+
+    def _next(self, found: Iterator[Any]) -> Any:
+        try:
+            return next(found, None)
+        except PipelineError:
+            raise
+        except Exception as error:  # as above
+            raise self._bad("the row group cannot be read", error) from error
+
+    def _cast(self, batch: Any) -> Any:
+        """A batch as its values are made of it; which row of it has no form comes out later."""
+        try:
+            self._schema = self._schema or ParquetSchema.of(batch.schema)
+            return self._schema.cast(batch)
+        except Exception:  # noqa: BLE001 - pyarrow's, too
+            return batch
 
     def _values(self, batch: Any) -> Iterator[ValueBatch]:
         while True:
@@ -270,33 +285,26 @@ class _Reading:
             return None
         return next((index for index in range(batch.num_rows) if batch.slice(index, 1).nbytes > limit), None)
 
-    def _plan(self, file: "pq.ParquetFile", index: int) -> None:
-        if isinstance(self.source, RangedFile):
-            small = self._size(file, index) <= _HELD_BYTES
-            self.source.plan = merged([_extent(chunk) for chunk in self._chunks(file, index)]) if small else ()
-
-    def _chunks(self, file: "pq.ParquetFile", index: int) -> Iterator[Any]:
-        group = file.metadata.row_group(index)
-        for column in range(group.num_columns):
-            chunk = group.column(column)
-            if not self.options.columns or any(_is_in(chunk.path_in_schema, name) for name in self.options.columns):
-                yield chunk
-
-    def _size(self, file: "pq.ParquetFile", index: int) -> int:
-        return sum(chunk.total_compressed_size for chunk in self._chunks(file, index))
-
-    def _check_columns(self, file: "pq.ParquetFile") -> None:
+    def _columns(self, file: "pq.ParquetFile") -> list[int]:
+        """The numbers of the columns that are to be read."""
         paths = [file.schema.column(index).path for index in range(len(file.schema))]
         for name in self.options.columns:
             if not any(_is_in(path, name) for path in paths):
                 known = ", ".join(dict.fromkeys(path.partition(".")[0] for path in paths))
                 message = f"there is no column {name!r}, which parquet.columns names; there are {known}"
                 raise DataError(message, Where(stage=Stage.TRANSFORM, position="record 1"))
+        return [
+            index
+            for index, path in enumerate(paths)
+            if not self.options.columns or any(_is_in(path, name) for name in self.options.columns)
+        ]
 
-    def _refuse_bomb(self, chunks: Iterable[Any]) -> None:
-        ratio, sizes = self.options.max_decompression_ratio, [(0, 0)]
-        sizes += [(chunk.total_compressed_size, chunk.total_uncompressed_size) for chunk in chunks]
-        packed, unpacked = map(sum, zip(*sizes, strict=True))
+    def _extents(self, file: "pq.ParquetFile", group: Group) -> list[tuple[int, int]]:
+        found = file.metadata.row_group(group.index)
+        return [extent(found.column(column)) for column in self._wanted]
+
+    def _refuse_bomb(self, group: Group) -> None:
+        ratio, packed, unpacked = self.options.max_decompression_ratio, group.packed, group.unpacked
         if ratio and unpacked > max(TOO_MUCH_FROM, ratio * packed):
             raise self._bad(f"{packed} bytes of a row group hold {unpacked}, see max.decompression.ratio", None)
 
@@ -314,8 +322,6 @@ def _is_in(path: str, name: str) -> bool:
     return path == name or path.startswith(f"{name}.")
 
 
-def _extent(chunk: Any) -> tuple[int, int]:
-    """The bytes of a column in a row group."""
-    first = chunk.dictionary_page_offset
-    start = chunk.data_page_offset if first is None or not 0 < first < chunk.data_page_offset else first
-    return start, start + chunk.total_compressed_size
+def _fitting(rows: int, size: int) -> int:
+    """How many rows are about a megabyte, where so many have that size."""
+    return max(1, min(_MOST_VALUES, _BATCH_BYTES * rows // max(1, size)))

@@ -59,6 +59,13 @@ class ParquetSchema:
         fields = tuple(Field(name, found.schema) for name, found in zip(columns.names, types, strict=True))
         return cls(tuple(columns.names), types, Schema("struct", name="schema", fields=fields))
 
+    def cast(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
+        """The same rows in columns of which values are made: a text that stands in many rows is there as often."""
+        if [column.type for column in batch.columns] == [found.carrier for found in self.types]:
+            return batch
+        columns = [_as_carried(column, found) for column, found in zip(batch.columns, self.types, strict=True)]
+        return type(batch).from_arrays(columns, names=list(self.names))
+
     def values(self, batch: "pa.RecordBatch") -> Table:
         """The rows of a batch. What cannot be a value raises ValueError."""
         columns = [_column(column, found) for column, found in zip(batch.columns, self.types, strict=True)]
@@ -71,10 +78,12 @@ def _refuse_twice(names: Sequence[str]) -> None:
         raise ValueError(f"there are two columns of the name {min(twice)!r}, of which one would hide the other")
 
 
+def _as_carried(column: "pa.Array[Any]", found: _Type) -> "pa.Array[Any]":
+    return column if column.type == found.carrier else column.cast(found.carrier)
+
+
 def _column(column: "pa.Array[Any]", found: _Type) -> Sequence[Any]:
-    if column.type != found.carrier:
-        column = column.cast(found.carrier)
-    values: list[Any] = column.to_pylist()
+    values: list[Any] = _as_carried(column, found).to_pylist()
     fix = found.fix
     return values if fix is None else [None if value is None else fix(value) for value in values]
 

@@ -1,12 +1,15 @@
 import datetime as dt
 import io
+from contextlib import suppress
 from decimal import Decimal
+from itertools import combinations
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet as pq
 
 from headrace.framework.errors import ConfigError, DataError, RetriableError
+from headrace.framework.parts import Extent
 from headrace.framework.schema import DATE, DECIMAL, MICRO_TIME, MICRO_TIMESTAMP, NANO_TIMESTAMP, TIME, TIMESTAMP
 from headrace.testing.streams import ScriptedStream, SeekableBytes, drained
 from headrace.transformers.base import Position
@@ -256,7 +259,7 @@ def test_wide_rows_come_in_small_batches():
     """A batch is about a megabyte, and never more than 2000 rows; positions join up."""
     wide = pa.table({"s": [f"{number:0100000}" for number in range(50)]})
     batches = list(transformer().batches(SeekableBytes(written(wide, use_dictionary=False)), Position()))
-    narrow = list(transformer().batches(SeekableBytes(written(rows(12_000))), Position()))
+    narrow = list(transformer().batches(SeekableBytes(written(rows(12_000), use_dictionary=False)), Position()))
 
     assert max(len(batch.values) for batch in batches) <= 11
     assert [len(batch.values) for batch in narrow] == [2000] * 6
@@ -294,3 +297,86 @@ def test_texts_that_are_no_utf8_are_an_error():
 
     assert values == [{"s": "a"}]
     assert error.where.position == "record 2"
+
+
+def footer_of(data):
+    """The bytes of a file that are its footer."""
+    return range(len(data) - 8 - int.from_bytes(data[-8:-4], "little"), len(data) - 8)
+
+
+def changed(data, **places):
+    found = bytearray(data)
+    for place, value in places.items():
+        found[int(place[1:])] = value
+    return bytes(found)
+
+
+@pytest.mark.parametrize("value", [0, 6, 255])
+def test_a_damaged_footer_loses_no_row_in_silence(value):
+    """Whatever byte of the footer is another one: there are all rows or an error, and the process lives."""
+    data = written(pa.table({"n": range(8), "s": ["x" * (n % 4) for n in range(8)]}), per_group=3, use_dictionary=False)
+
+    for place in footer_of(data):
+        values, error = read(changed(data, **{f"_{place}": value}))
+        assert len(values) == 8 or isinstance(error, DataError), place
+        assert error is None or "\n" not in str(error)
+
+
+def test_a_footer_that_agrees_with_itself_is_held_against_the_rows():
+    """Where only the rows can tell that there are fewer, they do, and they tell it again to whoever reads on."""
+    data = written(pa.table({"l": [[0], [1], [2]]}))
+    places = [place for place in footer_of(data) if data[place] == 3 * 2]
+    for first, second in combinations(places, 2):
+        wrong = changed(data, **{f"_{first}": 8, f"_{second}": 8})
+        with suppress(Exception):
+            found = pq.ParquetFile(io.BytesIO(wrong)).metadata
+            if found.num_rows == found.row_group(0).num_rows == 4:
+                break
+    values, error = read(wrong)
+
+    assert [value["l"] for value in values] == [[0], [1], [2]]
+    assert "the row group has fewer rows than the footer says" in error.message
+    assert str(read(wrong, Position(records=len(values)))[1]) == str(error)
+
+
+def test_a_row_group_that_begins_nowhere_belongs_to_every_part():
+    """A row group outside of the file is in no part: each of them says so, and none passes it over."""
+    data = written(rows(4), per_group=2, use_dictionary=False)
+    begins = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(1).column(0).data_page_offset
+    number = bytes([begins * 2 & 127 | 128, begins * 2 >> 7])
+    footer = data[footer_of(data).start :]
+    wrong = data[: -len(footer)] + footer.replace(number, number[:1] + b"\x7f")
+    half = len(data) // 2
+
+    for extent in (Extent(0, half), Extent(half, len(data))):
+        values, error = drained(transformer().part(SeekableBytes(wrong), extent, Position()))
+        assert isinstance(error, DataError)
+        assert values == []
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("as_dictionary", [False, True])
+def test_a_text_that_stands_in_many_rows_is_not_in_memory_as_often(nested, as_dictionary):
+    """A long text that is in the file once and in thousands of rows comes a few rows at a time."""
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 3000, pa.int32()), ["y" * 300_000])
+    table = pa.table({"s": pa.StructArray.from_arrays([texts], ["x"]) if nested else texts})
+    data = written(table, "zstd", store_schema=as_dictionary)
+    before, peak, count = pa.total_allocated_bytes(), 0, 0
+
+    for batch in transformer().batches(SeekableBytes(data), Position()):
+        count += len(batch.values)
+        peak = max(peak, pa.total_allocated_bytes() - before, 300_000 * len(batch.values))
+        if count > 100:
+            break
+
+    assert len(data) < 50_000
+    assert peak < 12_000_000
+
+
+def test_short_texts_that_stand_in_many_rows_come_many_at_a_time():
+    """After a few rows it is known how large they are: what is small comes as fast as ever."""
+    table = pa.table({"s": [f"customer {number % 97}" for number in range(20_000)]})
+    sizes = [len(batch.values) for batch in transformer().batches(SeekableBytes(written(table)), Position())]
+
+    assert sizes[:6] == [16, 64, 256, 1024, 2000, 2000]
+    assert sum(sizes) == 20_000
