@@ -23,7 +23,9 @@ _BEGINNING, _FIRST = 3, 4
 
 _READ_BYTES = 256 * 1024
 _LONGEST_TOKEN = 12
+_LITTLE = 1024
 _SURE_ENDS = frozenset('"}]')
+_MORE_OF_A_NUMBER = re.compile(r"[-+.0-9eE]*+\Z")
 _SPACE = re.compile(r"[ \t\n\r]*+")
 _SEPARATOR = re.compile(r"[ \t\n\r]*+([\],]?)[ \t\n\r]*+")
 
@@ -73,6 +75,14 @@ class Found:
         self.values.append(self.data[start:end])
         self.ends.append(end)
 
+    def take_checked(self, values: list[bytes], ends: list[int]) -> None:
+        """Add some that are known to be JSON."""
+        first = len(self.ends)
+        found = range(self.checked.start if self.checked.stop == first else first, first + len(values))
+        self.checked = max(self.checked, found, key=len)
+        self.values += values
+        self.ends += ends
+
     def after(self, count: int) -> Position:
         """The place right behind the first `count` of them."""
         if not count:
@@ -100,13 +110,15 @@ class Elements:
     _text: str = attrs.field(default="", init=False)
     _at: int = attrs.field(default=0, init=False)
     _byte: int = attrs.field(init=False)
+    _looked_at: int = attrs.field(init=False)
+    _unseen: DataError | None = attrs.field(default=None, init=False)
     _ended: bool = attrs.field(default=False, init=False)
     _failure: Exception | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Begin at `start`."""
         self._before = self.start
-        self._byte = self.start.byte
+        self._byte = self._looked_at = self.start.byte
         self._state = self.start.inside or _BEGINNING
 
     def found(self) -> Iterator[Found]:
@@ -129,7 +141,7 @@ class Elements:
         """Drop what is done, and read on; what is held doubles, so that a long value is not scanned too often."""
         rest = self._data[self._at :]
         if self.limit and len(rest) > self.limit:
-            raise self._too_long()
+            raise self._unseen or self._too_long()
         self._byte += self._at
         pieces, wanted = [rest], max(1, len(rest))
         try:
@@ -188,7 +200,8 @@ class Elements:
         return True
 
     def _next(self, part: Found) -> bool:
-        self._take_alike(part)
+        while self._take_alike(part):
+            pass
         self._take_many(part)
         match = _SEPARATOR.match(self._text, self._at)
         assert match is not None  # noqa: S101 - it matches the empty text, too
@@ -201,21 +214,24 @@ class Elements:
             raise self._bad("an element is followed by neither a comma nor the array's end", match.end(), part)
         return self._element(part, match.end())
 
-    def _take_alike(self, part: Found) -> None:
+    def _take_alike(self, part: Found) -> bool:
         """Take objects that begin as the next one does, cut apart where such a beginning follows an object's end.
 
         That may be inside of an element as well. But pieces that are JSON, each of them, with commas between them, are
         the elements: there is no second way to read them. So they are checked here, and from the first bad one on all
-        is left where it is.
+        is left where it is. It looks twice as far ahead as it has got on since it looked before, so that looking in
+        vain costs little; whether it has taken all that it saw, and sees more, is what it says.
         """
+        end = self._at + 2 * (self._byte + self._at - self._looked_at) + _LITTLE
+        self._looked_at = self._byte + self._at
         following = _NEXT_OBJECT.match(self._data, self._at)
         if following is None:
-            return
+            return False
         start, body = following.span(2)
         cut = b"}" + following[0]
-        last = self._data.rfind(cut, body)
+        last = self._data.rfind(cut, body, end)
         if last < 0:
-            return
+            return False
         sizes = [len(piece) + len(cut) for piece in self._data[body:last].split(cut)]
         starts = list(accumulate(sizes, initial=start))
         gap = len(following[1])
@@ -223,10 +239,9 @@ class Elements:
         values = [self._data[at:end] for at, end in zip(starts, ends, strict=False)]
         bad = first_bad(values)
         good = min(len(values) if bad is None else bad[0], self._first_too_long(values))
-        part.checked = range(len(part.ends), len(part.ends) + good)
-        part.values += values[:good]
-        part.ends += ends[:good]
+        part.take_checked(values[:good], ends[:good])
         self._at = ends[good - 1] if good else self._at
+        return good == len(values) and end < len(self._data)
 
     def _take_many(self, part: Found) -> None:
         """Take what is an object or an array by its brackets alone; what is not so plain is left where it is."""
@@ -262,19 +277,36 @@ class Elements:
 
     def _end_of(self, at: int, part: Found) -> int | None:
         text = self._text
+        self._unseen = None
         try:
-            end = scan(text, at)
+            end: int | None = scan(text, at)
         except ValueError as error:
             if self._may_be_cut(error):
                 return None
-            seen = _SEEN.match(self._data, at) if self.tolerant else None
-            if seen is None:
-                place = error.pos if isinstance(error, json.JSONDecodeError) else at
-                raise self._bad(f"not a JSON value ({getattr(error, 'msg', error)})", place, part) from error
-            end = seen.end()
+            place = error.pos if isinstance(error, json.JSONDecodeError) else at
+            bad = self._bad(f"not a JSON value ({getattr(error, 'msg', error)})", place, part)
+            bad.__cause__ = error
+            end = self._seen_end(at, bad)
+        if end is None:
+            return None
         if self.limit and end - at > self.limit:
             raise self._too_long(part)
-        return None if end == len(text) and text[end - 1] not in _SURE_ENDS and not self._ended else end
+        may_go_on = not self._ended and text[end - 1] not in _SURE_ENDS and _MORE_OF_A_NUMBER.match(text, end)
+        return None if may_go_on else end
+
+    def _seen_end(self, at: int, bad: DataError) -> int | None:
+        """The end of what is not JSON; None where more bytes may show it. If nothing does, it is raised as `bad`."""
+        if not self.tolerant:
+            raise bad
+        seen = _SEEN.match(self._data, at)
+        if self._ended:
+            if seen is None:
+                raise bad
+            return seen.end()
+        if seen is None or self._after_space(seen.end()) == len(self._text):
+            self._unseen = bad
+            return None
+        return seen.end()
 
     def _may_be_cut(self, error: ValueError) -> bool:
         if self._ended or not isinstance(error, json.JSONDecodeError):

@@ -1,6 +1,7 @@
 """Arrays of objects that begin alike, with look-alikes inside of them, cut anywhere."""
 
 import json
+from functools import partial
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from headrace.framework.errors import DataError
 from headrace.testing.streams import ScriptedStream
 from headrace.transformers.base import Position
 from headrace.transformers.json import JsonTransformer
+from headrace.transformers.tolerating import tolerated
 
 LIKE_A_SEAM = ['},{"a":', '}, {"a": ', "a b", ", ", "é", '"', "\\", ""]
 LEAVES = st.none() | st.integers(0, 99) | st.sampled_from(LIKE_A_SEAM)
@@ -67,3 +69,38 @@ def test_what_is_damaged_among_others_like_it_is_found(elements, data):
     else:
         assert error is None
         assert [json.loads(value) for value, _ in found] == (whole if isinstance(whole, list) else [whole])
+
+
+BROKEN = [b"{bad}", b'{"a" 1}', b"[1,,2]", b"NaN", b"nope", b'{"a":[}', b'{"a":"}', b"1 2"]
+GOOD = [b"1", b"-1.5e3", b'"x, ]"', b'{"a":1}', b'{"a":[{"a":2},3]}', b"null", b"[]"]
+
+
+def read_on(data, places):
+    """What comes of an object where bad elements are passed over: values and pieces, each with the place behind it."""
+    transformer = JsonTransformer()
+    transformer.configure({"errors.tolerance": "all"})
+    found = []
+    make = partial(transformer.batches, ScriptedStream.cut(data, *places), Position())
+    for batch in tolerated(make, Position(), tolerant=True):
+        found += [(value, batch.position_at(index)) for index, value in enumerate(batch.values, 1)]
+        if batch.rejected:
+            piece = batch.rejected
+            found.append((piece.number, piece.start, piece.end, piece.count, piece.raw, str(piece.error), batch.end))
+    return found
+
+
+@given(st.lists(st.sampled_from(BROKEN + GOOD), max_size=8), st.lists(st.integers(0, 200), max_size=5))
+def test_what_is_passed_over_does_not_depend_on_the_reads(elements, places):
+    """A bad element is the same piece wherever reads end, and the elements behind it are the same values."""
+    data = b"[" + b", ".join(elements) + b"]"
+
+    assert read_on(data, places) == read_on(data, ())
+
+
+def test_a_bad_element_across_a_read_is_one_piece():
+    """An element that is larger than a read, and bad, is passed over by itself: those behind it come out."""
+    bad = b'{"n" 1,"s":"' + b"y" * 600_000 + b'"}'
+    found = read_on(b"[1," + bad + b",2,3]", ())
+
+    assert [one[0] for one in found] == [b"1", 2, b"2", b"3"]
+    assert found[1][1:4] == (3, 3 + len(bad), 1)

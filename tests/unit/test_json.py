@@ -6,6 +6,7 @@ import pytest
 from headrace.framework.errors import ConfigError, DataError, RetriableError
 from headrace.framework.schema import JSON_TEXT
 from headrace.testing.streams import ScriptedStream, drained
+from headrace.transformers import json_elements
 from headrace.transformers.base import Position
 from headrace.transformers.json import JsonTransformer
 
@@ -191,3 +192,29 @@ def test_a_large_record_is_scanned_a_few_times_only():
     )
 
     assert drained(JsonTransformer().batches(stream, Position())) == ([element], None)
+
+
+@pytest.mark.parametrize("number", [b"1.5e+10", b"-0.25", b"1E-5", b"12"])
+def test_a_number_is_whole_wherever_a_read_ends(number):
+    """Half a number may be one as well: where a read ends in it, the rest is waited for."""
+    data = b"[" + number + b"," + number + b"]"
+
+    for cut in range(len(data)):
+        found = drained(JsonTransformer().batches(ScriptedStream.cut(data, cut), Position()))
+        assert found == ([number, number], None)
+
+
+def test_looking_for_objects_that_begin_alike_costs_no_more_than_they_are(monkeypatch):
+    """In an array of objects with something else after every other one, few bytes are looked at more than once."""
+    looked_at = []
+    data = b"[" + b",".join([b'{"id":1,"v":2}', b'{"id":2,"v":3}', b"null"] * 3000) + b"]"
+
+    def noted(values, checked=json_elements.first_bad):
+        looked_at.append(sum(map(len, values)))
+        return checked(values)
+
+    monkeypatch.setattr(json_elements, "first_bad", noted)
+    values, error = read(data)
+
+    assert (len(values), error) == (9000, None)
+    assert sum(looked_at) < 60 * len(data)
