@@ -125,7 +125,7 @@ class CsvTransformer(Transformer):
         if extent.start == 0 and start.byte == 0:
             yield from self.batches(LinesWithin.of(stream, extent), start)
             return
-        head = self._first(Cursor(stream))
+        head = self._first(Cursor(stream)) if self.options.header or not self.options.columns else None
         behind = head.start.byte + head.before(1)[1] if head is not None and self.options.header else 0
         lines = LinesWithin.of(stream, Extent(max(extent.start, behind), extent.end), start.byte)
         begin = attrs.evolve(start, byte=lines.position)
@@ -154,7 +154,7 @@ class CsvTransformer(Transformer):
         heading = start.byte == 0
         for part in rows:
             if isinstance(part, BadRow):
-                if heading:  # without a header no other row means anything
+                if heading and self.options.header:  # without it no other row means anything
                     raise part.error
                 if skip:
                     skip -= 1
@@ -227,11 +227,13 @@ class CsvTransformer(Transformer):
         )
 
     def _first(self, cursor: Cursor) -> Rows | None:
-        """The rows at the beginning of the object, the header among them."""
-        found = next(self._rows(cursor), None)
-        if isinstance(found, BadRow):
-            raise found.error
-        return found
+        """The first rows of the object, the header among them; where there is none, a bad row is passed over."""
+        for found in self._rows(cursor):
+            if isinstance(found, Rows):
+                return found
+            if self.options.header:
+                raise found.error
+        return None
 
     def _declared(self) -> Columns | None:
         """The columns, where the configuration names them."""

@@ -21,6 +21,9 @@ _UNFINISHED = "unexpected end of data"
 _ALL = 2**62
 _LITTLE = 4096
 
+_END_BYTES = 2
+"""What a row has besides its own bytes: the end of a line."""
+
 
 @attrs.frozen(kw_only=True)
 class Dialect:
@@ -79,16 +82,22 @@ class Rows:
 
     def bad(self, index: int, error: DataError) -> "BadRow":
         """A row that can be told apart, and is none all the same."""
-        (lines, size), (lines_after, size_after) = self.before(index), self.before(index + 1)
+        (lines, size), (lines_after, size_after) = self.begin(index), self.before(index + 1)
         start = Position(byte=self.start.byte + size, line=self.start.line + lines)
         raw = self.data[size:size_after].strip(b"\r\n")
         return BadRow(error=error, start=start, lines=lines_after - lines, size=size_after - size, raw=raw)
 
     def before(self, count: int) -> tuple[int, int]:
         """How many lines, and bytes, are behind us after so many rows."""
-        if count == 0:
+        return self._behind(self._lines[count - 1] if count and self._lines is not None else count)
+
+    def begin(self, index: int) -> tuple[int, int]:
+        """The same where a row begins, behind blank lines."""
+        return self._behind(index if self._first_lines is None else self._first_lines[index])
+
+    def _behind(self, lines: int) -> tuple[int, int]:
+        if lines == 0:
             return 0, 0
-        lines = count if self._lines is None else self._lines[count - 1]
         if self._ends is None:
             self._ends = list(accumulate(map((1).__add__, map(len, self.data.split(b"\n")))))
         return lines, min(self._ends[lines - 1], len(self.data))
@@ -194,16 +203,13 @@ class _Reading:
         elif error is not None and (str(error) != _UNFINISHED or (ended and bad is None)):
             bad = self._bad(f"the row cannot be told apart ({_reason(error)}): mend it, or see csv.quote", before)
             bad.__cause__ = error
-        if bad is None or (error is not None and str(error) == _UNFINISHED):
-            long = self._longer(part)
-            if long is not None:
-                part, bad = long
+        part, bad = self._longer(part) or (part, bad)
         lines, size = part.before(len(part.rows))
         if error is None and bad is None:  # blank lines at the end are done, too
             lines, size = data.count(b"\n"), len(data)
         self._rest = self._rest[size:]
         self.start = attrs.evolve(self.start, byte=self.start.byte + size, line=self.start.line + lines)
-        if bad is None and sees_all and self.limit and len(self._rest) > self.limit:
+        if bad is None and sees_all and self.limit and len(self._rest) > self.limit + _END_BYTES:
             bad = self._too_long(0)
         return part, bad
 
@@ -211,12 +217,10 @@ class _Reading:
         """Go on behind what is wrong at the beginning of what is held."""
         while (blank := self._rest.find(b"\n") + 1) and not self._rest[:blank].strip(b"\r\n"):
             self._go_behind(1, blank)
-            if self._long_row is not None:
-                self._long_row = self._long_row[0] - 1, self._long_row[1] - blank
         lines, size = self._long_row or (1, self._rest.find(b"\n") + 1)
         size = size or len(self._rest)
         start, self._long_row = self.start, None
-        raw = self._rest[:size] if not self.limit or size <= self.limit + 2 else None
+        raw = self._rest[:size] if not self.limit or size <= self.limit + _END_BYTES else None
         is_whole = self._ended or self._rest[size - 1 : size] == b"\n"
         self._go_behind(lines, size)
         if not is_whole:
@@ -276,13 +280,11 @@ class _Reading:
         """The rows before the first that is too long, if there is one."""
         if not self.limit or len(part.data) <= self.limit:
             return None
-        sizes = [part.before(count)[1] for count in range(len(part.rows) + 1)]
         for index in range(len(part.rows)):
-            if sizes[index + 1] - sizes[index] > self.limit + 2:
-                kept = attrs.evolve(part, rows=part.rows[:index])
-                lines = part.before(index)[0]
-                self._long_row = part.before(index + 1)[0] - lines, sizes[index + 1] - sizes[index]
-                return kept, self._too_long(lines)
+            (lines, begin), (lines_after, end) = part.begin(index), part.before(index + 1)
+            if end - begin > self.limit + _END_BYTES:
+                self._long_row = lines_after - lines, end - begin
+                return attrs.evolve(part, rows=part.rows[:index]), self._too_long(lines)
         return None
 
     def _too_long(self, lines: int) -> DataError:

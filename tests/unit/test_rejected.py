@@ -11,7 +11,8 @@ from pyarrow import parquet as pq
 
 from headrace.framework import registry
 from headrace.framework.errors import DataError
-from headrace.testing.streams import SeekableBytes
+from headrace.framework.parts import Extent
+from headrace.testing.streams import SeekableBytes, drained
 from headrace.transformers.base import Position
 from headrace.transformers.tolerating import tolerated
 
@@ -110,6 +111,34 @@ class TestCsv:
     def test_without_a_header_nothing_means_anything(self):
         """A header that cannot be read makes the whole object one piece."""
         assert read("csv", b"a,\xff\n1,2\n") == ([], [(1, 0, None, None, None)])
+
+    @pytest.mark.parametrize("columns", [{}, {"csv__columns": "c1,c2"}])
+    def test_where_there_is_no_header_the_first_row_is_one_of_many(self, columns):
+        """Without a header a first row that cannot be told apart is one piece, and the rows behind it are values."""
+        options = {"csv__header": "false", "csv__quoted__newlines": "false", **columns}
+        data = b'"x"y,1\n1,2\n3,4\n'
+        values, pieces = read("csv", data, **options)
+        assert ([row["c1"] for row in values], pieces) == (["1", "3"], [(1, 0, 7, 1, b'"x"y,1')])
+        made = transformer("csv", **options)
+        (batch,) = made.batches(SeekableBytes(data), Position(records=1, byte=7, line=1))
+        assert [row["c1"] for row in batch.values] == ["1", "3"]
+        (batch,) = made.part(SeekableBytes(data), Extent(8, len(data)), Position())
+        assert [row["c1"] for row in batch.values] == ["3"]
+
+    def test_a_bad_row_begins_behind_the_blank_lines(self):
+        """The place of a bad row, by number and bytes, is that of the row and not of the blank lines before it."""
+        _, pieces = read("csv", b"a,b\n1,2\n\n\r\n1,2,3\n4,5\n")
+        assert pieces == [(5, 11, 17, 1, b"1,2,3")]
+
+    def test_a_row_is_too_long_whatever_follows_it(self):
+        """A long row is a piece also where the next one is bad; blank lines before a row do not make it long."""
+        data = b"a,b\n" + b"x" * 60 + b',2\n"x"y,3\n3,4\n' + b"\n" * 60 + b"5,6\n"
+        values, pieces = read("csv", data, max__record__bytes="30")
+        assert [row["a"] for row in values] == ["3", "5"]
+        assert [piece[:2] for piece in pieces] == [(2, 4), (3, 67)]
+        strict = transformer("csv", max__record__bytes="30", errors__tolerance="none")
+        values, error = drained(strict.batches(SeekableBytes(data), Position()))
+        assert (values, error.where.position, "max.record.bytes" in error.message) == ([], "line 2", True)
 
     def test_every_row_may_be_bad(self):
         """Thousands of rows that cannot be told apart are as many pieces, in a time that grows with their number."""
