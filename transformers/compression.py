@@ -1,9 +1,9 @@
 """Compressed objects as streams of what is in them.
 
 With `auto` the content decides and the name may object: an object is decompressed if its first bytes are the mark of
-a compression, unless its name ends like another one's. So a gzipped `events.jsonl` is decompressed and a plain
-`events.gz` is taken as it is, as is a `data.gz` that holds Zstandard. An object that is shorter than the mark of the
-compression that its name promises is cut, not plain.
+a compression. So a gzipped `events.jsonl` is decompressed and a plain `events.gz` is taken as it is. If the name ends
+like another compression's, as that of a `data.gz` that holds Zstandard, it is an error: nobody knows what is meant. An
+object that is shorter than the mark of the compression that its name promises is cut, not plain.
 
 Several compressed members one after the other are one content, as the tools that write them have it. Whatever does
 not end where its format says it ends is an error: so is anything behind it, but for the zeros that pad gzip and xz.
@@ -66,6 +66,9 @@ def _members(kind: str, decoder: Callable[[], Decoder]) -> Callable[[ByteStream]
     return lambda stream: decompressed_members(stream, kind, decoder)
 
 
+_SKIPPABLE = tuple(bytes([number]) + b"\x2a\x4d\x18" for number in range(0x50, 0x60))
+"""With what frames begin that are no content: such as an index, of which zstd and lz4 have several in front."""
+
 _CODECS = {
     "gzip": _Codec((".gz", ".gzip"), (b"\x1f\x8b\x08",), _members("gzip", gzip_decoder)),
     "bz2": _Codec(
@@ -74,9 +77,9 @@ _CODECS = {
         _members("bz2", bz2_decoder),
     ),
     "xz": _Codec((".xz",), (b"\xfd7zXZ\x00",), _members("xz", xz_decoder)),
-    "zstd": _Codec((".zst", ".zstd"), (b"\x28\xb5\x2f\xfd",), _members("zstd", zstd_decoder), zstd_decoder),
+    "zstd": _Codec((".zst", ".zstd"), (b"\x28\xb5\x2f\xfd", *_SKIPPABLE), _members("zstd", zstd_decoder), zstd_decoder),
     "snappy": _Codec((".snappy", ".sz"), (FRAMED_MARK, XERIAL_MARK), decompressed_blocks, snappy_library),
-    "lz4": _Codec((".lz4",), (b"\x04\x22\x4d\x18",), _members("lz4", lz4_decoder), lz4_decoder),
+    "lz4": _Codec((".lz4",), (b"\x04\x22\x4d\x18", *_SKIPPABLE), _members("lz4", lz4_decoder), lz4_decoder),
 }
 
 KINDS = (AUTO, NONE, *_CODECS)
@@ -111,15 +114,22 @@ def kind_by_name(name: str) -> str:
 def detect(name: str, head: bytes) -> str:
     """The compression of an object with that name and those first bytes, or `none`; see the module for the rule.
 
+    Where the two speak of two compressions it is that of the name: what is opened by it is an error at its first byte.
     `head` is the whole object where it is shorter than 16 bytes.
     """
     named = kind_by_name(name)
-    found = next((kind for kind, codec in _CODECS.items() if head.startswith(codec.marks)), None)
-    if found:
-        return found if named in {NONE, found} else NONE
+    found = _kind_by_mark(head, named)
+    if found != NONE:
+        return found if named == NONE else named
     if named != NONE and head and any(mark.startswith(head) for mark in _CODECS[named].marks):
         return named
     return NONE
+
+
+def _kind_by_mark(head: bytes, named: str) -> str:
+    """The compression that those first bytes speak of, or `none`; that of the name where they speak of several."""
+    found = [kind for kind, codec in _CODECS.items() if head.startswith(codec.marks)]
+    return named if named in found else next(iter(found), NONE)
 
 
 @attrs.frozen
@@ -167,12 +177,22 @@ def open_decompressed(
         kind = detect(name, head)
         check_kind(kind, name=name)
         stream = _rejoined(head, stream)
+        found = _kind_by_mark(head, kind)
+        if found not in {NONE, kind}:
+            opened = OpenedStream(kind, _PieceStream(iter(()), failure=_contradiction(kind, found)))
+            leave_out(opened, skip)
+            return opened
     codec = _CODECS.get(kind)
     if codec:
         stream = _PieceStream(bounded(stream, codec.pieces, kind, max_ratio))
     opened = _SeekableOpened(kind, stream) if is_seekable(stream) else OpenedStream(kind, stream)
     leave_out(opened, skip)
     return opened
+
+
+def _contradiction(named: str, found: str) -> DataError:
+    message = f"it is {found} by its first bytes and {named} by its name: rename it, or set {COMPRESSION}"
+    return DataError(message, Where(stage=Stage.TRANSFORM, position="byte 0"))
 
 
 def leave_out(opened: OpenedStream, size: int) -> None:

@@ -111,6 +111,8 @@ class LineTransformer(Transformer):
                 lines[0] = lines[0].removeprefix(BOM)
                 position = attrs.evolve(position, byte=len(BOM))
                 size -= len(BOM)  # noqa: PLW2901 - the mark is before the block, not in it
+                if not size:
+                    return
             values, indices = self.select(lines)
             yield _Block(position, lines, size, values, indices)
             position = Position(

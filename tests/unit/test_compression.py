@@ -259,17 +259,23 @@ def test_none_does_not_look():
     assert content(opened) == packed[2:]
 
 
+SKIPPED = b"\x53\x2a\x4d\x18\x04\0\0\0abcd"
+
+
 @pytest.mark.parametrize(
     ("name", "head", "kind"),
     [
         ("a.jsonl", gzip.compress(b"", mtime=0), "gzip"),
         ("a.GZ", gzip.compress(b"", mtime=0), "gzip"),
         ("a.gz", b'{"plain": true}', "none"),
-        ("a.gz", zstd.compress(b""), "none"),
+        ("a.gz", zstd.compress(b""), "gzip"),
         ("a.gz", b"\x1f", "gzip"),
         ("a.gz", b"", "none"),
         ("a.jsonl", b"\x1f\x8b", "none"),
         ("a.zst", zstd.compress(b""), "zstd"),
+        ("a.zst", SKIPPED + zstd.compress(b""), "zstd"),
+        ("a", SKIPPED + zstd.compress(b""), "zstd"),
+        ("a.lz4", SKIPPED + lz4.frame.compress(b""), "lz4"),
         ("a", bz2.compress(b""), "bz2"),
         ("a.bz2", bz2.compress(b"x"), "bz2"),
         ("a.txt", b"BZh and so on", "none"),
@@ -282,6 +288,24 @@ def test_none_does_not_look():
 def test_content_decides_and_the_name_may_object(name, head, kind):
     """A mark is believed unless the name speaks of another compression; a name alone, if the mark is cut."""
     assert detect(name, head[:16]) == kind
+
+
+@pytest.mark.parametrize("pack", [zstd.compress, lz4.frame.compress])
+def test_frames_that_are_skipped_may_come_first(pack):
+    """What begins with a frame of something else, as seekable and parallel writers have it, is unpacked by its name."""
+    name = "a.zst" if pack is zstd.compress else "a.lz4"
+
+    assert open_decompressed(io.BytesIO(SKIPPED + pack(b"content")), name).read(100) == b"content"
+
+
+@pytest.mark.parametrize("skip", [0, 5])
+def test_a_name_that_contradicts_the_content_is_an_error(skip):
+    """An object that is of one compression by its name and of another by its first bytes is read as neither."""
+    with pytest.raises(DataError, match=r"zstd by its first bytes and gzip by its name: rename it, or set file") as bad:
+        open_decompressed(io.BytesIO(zstd.compress(b"content")), "a.gz", skip=skip).read(1)
+
+    assert bad.value.where.position == "byte 0"
+    assert open_decompressed(io.BytesIO(zstd.compress(b"content")), "a.gz", "zstd").read(100) == b"content"
 
 
 def test_unknown_compression_is_a_fault_of_the_configuration():

@@ -36,6 +36,12 @@ def test_empty_object_gives_nothing():
     assert batches(b"\n")[0].values == [""]
 
 
+def test_a_byte_order_mark_alone_is_no_line():
+    """An object with nothing but a byte order mark has no record, and one with a line feed behind it has one."""
+    assert batches(b"\xef\xbb\xbf") == []
+    assert batches(b"\xef\xbb\xbf\n")[0].values == [""]
+
+
 def test_byte_order_mark_is_no_text():
     """A byte order mark at the object's start is skipped."""
     (batch,) = batches(b"\xef\xbb\xbfa\n")
