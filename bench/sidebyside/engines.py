@@ -10,9 +10,12 @@ from sidebyside.data import Dataset
 from sidebyside.figures import Measure
 from sidebyside.world import BUCKET, World
 
-__all__ = ["BARE", "LOCAL", "SPARK", "bare", "command", "headrace", "headrace_files", "properties"]
+__all__ = ["BARE", "LOCAL", "ON_FILES", "SPARK", "bare", "command", "headrace", "headrace_files", "properties"]
 
 BARE, LOCAL, SPARK = "bare loop", "headrace local", "headrace spark"
+ON_FILES = {LOCAL: f"{LOCAL}, files", SPARK: f"{SPARK}, files"}
+"""Our engines where they read local files, as the peers do."""
+
 ENGINES = {LOCAL: ["--engine", "local"], SPARK: ["--engine", "spark", "--master", "local[2]"]}
 PROGRAMS = Path(__file__).with_name("programs")
 TASKS = 2

@@ -1,7 +1,7 @@
 """A million lines of JSON, everybody in turn; and what one more million costs."""
 
 from sidebyside.data import Dataset
-from sidebyside.engines import BARE, LOCAL, SPARK, bare, headrace
+from sidebyside.engines import BARE, LOCAL, ON_FILES, SPARK, bare, headrace, headrace_files
 from sidebyside.figures import Measure, Row
 from sidebyside.peer_connect import CONNECT, file_stream
 from sidebyside.peer_spark import COLD, WARM, spark_text
@@ -17,7 +17,7 @@ def lines_of(objects: int, lines: int, size: int = 200) -> Dataset:
 
 
 def million(world: World) -> Found:
-    """Everybody over the same million: ourselves and the limit from S3, the peers from the same bytes as files."""
+    """Everybody over the same million: ourselves and the limit from S3, the peers, and ourselves, from local files."""
     data = world.put(world.by_size(quick=lines_of(4, 5000), default=lines_of(20, 50_000)))
 
     def spark() -> dict[str, Measure]:
@@ -28,9 +28,10 @@ def million(world: World) -> Found:
         turn(BARE, bare, world, data),
         turn(LOCAL, headrace, world, LOCAL, data),
         turn(SPARK, headrace, world, SPARK, data),
+        *(turn(name, headrace_files, world, engine, data) for engine, name in ON_FILES.items()),
         *([spark, turn(CONNECT, file_stream, world, data)] if world.peers else []),
     )
-    return Found(rows=[*rows.values()], ratios=ratios(rows, (LOCAL, SPARK), (BARE, WARM, CONNECT)))
+    return Found(rows=[*rows.values()], ratios=ratios(rows, (LOCAL, SPARK, *ON_FILES.values()), (BARE, WARM, CONNECT)))
 
 
 def slope(world: World) -> Found:

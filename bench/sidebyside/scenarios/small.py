@@ -1,7 +1,7 @@
 """Many small objects: listing, requests and offsets are the work."""
 
 from sidebyside.data import Dataset
-from sidebyside.engines import BARE, LOCAL, SPARK, bare, headrace, headrace_files
+from sidebyside.engines import BARE, LOCAL, ON_FILES, SPARK, bare, headrace, headrace_files
 from sidebyside.figures import Measure
 from sidebyside.peer_spark import COLD, WARM, spark_text
 from sidebyside.scenario import Found, Scenario, in_turn, ratios, turn
@@ -10,7 +10,6 @@ from sidebyside.world import World
 __all__ = ["SCENARIOS", "small_objects"]
 
 LINES = 5
-FILES = "headrace local, files"
 
 
 def small_objects(objects: int) -> Dataset:
@@ -19,7 +18,7 @@ def small_objects(objects: int) -> Dataset:
 
 
 def measured(world: World) -> Found:
-    """Everybody over the same objects, once: Spark's own stream has them as local files, and so have we once."""
+    """Everybody over the same objects, once: Spark's own stream has them as local files, and so have we beside S3."""
     data = small_objects(world.by_size(quick=200, default=20_000))
 
     def spark() -> dict[str, Measure]:
@@ -29,12 +28,12 @@ def measured(world: World) -> Found:
         world,
         turn(BARE, bare, world, data),
         turn(LOCAL, headrace, world, LOCAL, data),
-        turn(FILES, headrace_files, world, LOCAL, data),
         turn(SPARK, headrace, world, SPARK, data),
+        *(turn(name, headrace_files, world, engine, data) for engine, name in ON_FILES.items()),
         *([spark] if world.peers else []),
         rounds=1,
     )
-    return Found(rows=[*rows.values()], ratios=ratios(rows, (LOCAL, FILES, SPARK), (BARE, WARM)))
+    return Found(rows=[*rows.values()], ratios=ratios(rows, (LOCAL, SPARK, *ON_FILES.values()), (BARE, WARM)))
 
 
 SCENARIOS = [Scenario(name="small", about="20,000 objects of a kilobyte, five lines each", run=measured)]
