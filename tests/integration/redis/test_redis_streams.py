@@ -80,6 +80,7 @@ class TestNames:
         assert harness.values() == []
 
 
+@pytest.mark.usefixtures("every_server")
 class TestStart:
     def test_an_id(self, harness, stream, add):
         """Reading begins behind the id that is given."""
@@ -184,6 +185,7 @@ class TestValues:
             harness.run(value__converter="json")
 
 
+@pytest.mark.usefixtures("every_server")
 class TestLoss:
     def fill(self, harness, stream, add):
         add(stream, *range(10))
