@@ -4,6 +4,7 @@ import gzip
 import io
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import attrs
@@ -20,6 +21,7 @@ from headrace.framework.parts import Extent
 from headrace.testing.streams import SeekableBytes, drained
 from headrace.transformers.base import Position
 from headrace.transformers.compression import open_decompressed
+from headrace.transformers.tolerating import tolerated
 
 NUMBERS = st.lists(st.integers(-(2**40), 2**40), max_size=9)
 TEXT = st.text(alphabet="aäß€😀 ,;'\t", max_size=6)
@@ -161,7 +163,8 @@ def _csv(kind):
 
 def _avro(_):
     target = io.BytesIO()
-    fastavro.writer(target, AVRO, [{"n": n, "s": "x" * n} for n in range(7)], sync_interval=10)
+    rows = [{"n": n, "s": "x" * n} for n in range(7)]
+    fastavro.writer(target, AVRO, rows, sync_interval=10, sync_marker=b"0123456789abcdef")
     return target.getvalue()
 
 
@@ -190,6 +193,67 @@ def test_reading_goes_on_at_any_place_of_a_part(kind, data, cuts, largest):
         for index, place in enumerate(places):
             found = read(kind, content, extent, place, largest)
             assert found == (values[index + 1 :], places[index + 1 :])
+
+
+BAD_LINES = st.sampled_from(["1", '"x"', "x\xff", "x" * 40, "", '{"a"', '"x"y,1', "1,2", '1,"2"', '1,"2', "1,2,3"])
+BAD = {
+    "text": Format("text", None),
+    "jsonl": Format("jsonl", None),
+    "csv": Format("csv", None, LINE_IS_ROW),
+    "csv, columns named": Format("csv", None, {**LINE_IS_ROW, "csv.columns": "a,b"}),
+    "csv, no header": Format("csv", None, {**LINE_IS_ROW, "csv.header": "false", "csv.columns": "a,b"}),
+}
+
+
+def with_bad_ones(make):
+    """Values, and pieces that are none with their places and what they are."""
+    found = []
+    for batch in tolerated(make, Position(), tolerant=True):
+        found += batch.values
+        if batch.rejected is not None:
+            one = batch.rejected
+            is_the_rest = one.end is None and one.count is None
+            found.append("the rest" if is_the_rest else (one.start, one.end, one.count, one.raw))
+    return found
+
+
+@pytest.mark.parametrize("kind", BAD.values(), ids=BAD)
+@given(lines=st.lists(BAD_LINES, max_size=8), end=ROW_ENDS, cuts=CUTS, largest=st.sampled_from([3, 1024 * 1024]))
+def test_bad_records_come_out_of_one_part(kind, lines, end, cuts, largest):
+    """Parts have together the values, and the bad records with the bytes of each, that the whole object has."""
+    content = (f"a,b{end}" if kind.name == "csv" else "").encode() + end.join(lines).encode("latin-1")
+    made = registry.find("transformers", kind.name)()
+    made.configure({**kind.options, "errors.tolerance": "all", "max.record.bytes": "30"})
+    parts = [
+        with_bad_ones(partial(made.part, SeekableBytes(content, largest), extent, Position()))
+        for extent in extents(content, cuts)
+    ]
+
+    assert [one for part in parts for one in part] == with_bad_ones(
+        partial(made.batches, SeekableBytes(content), Position())
+    )
+
+
+@pytest.mark.parametrize("kind", ["avro", "parquet"])
+@given(data=st.data(), cuts=CUTS)
+def test_damaged_blocks_come_out_of_one_part(kind, data, cuts):
+    """Blocks of Avro and row groups of Parquet that are damaged are the same pieces in parts as in the whole object."""
+    content = bytearray(SAMPLES[kind](None))
+    first = content.index(b"0123456789abcdef") + 16 if kind == "avro" else 4
+    last = len(content) if kind == "avro" else len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(first, last - 1))] = data.draw(st.integers(0, 255))
+    content = bytes(content)
+    made = registry.find("transformers", kind)()
+    made.configure({"errors.tolerance": "all"})
+    parts = [
+        with_bad_ones(partial(made.part, SeekableBytes(content), extent, Position()))
+        for extent in extents(content, cuts)
+    ]
+
+    assert [one for part in parts for one in part] == with_bad_ones(
+        partial(made.batches, SeekableBytes(content), Position())
+    )
 
 
 @every_format
