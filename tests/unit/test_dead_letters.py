@@ -1,8 +1,10 @@
 """Dead letters of a task, on a Kafka in memory: conversions that fail, records that are too large, and who is told."""
 
+import contextlib
 import gzip
 import json
 import logging
+import tracemalloc
 from pathlib import Path
 
 import attrs
@@ -308,6 +310,30 @@ def test_a_bomb_is_one_letter(tmp_path):
     assert letter.count is None
     assert len(run.values()) - 1 == letter.number - 1 > 60_000
     assert "max.decompression.ratio" in letter.error
+
+
+@pytest.mark.parametrize("tolerance", ["none", "all"])
+@pytest.mark.parametrize(("form", "head", "good"), [("jsonl", b"1\n", 2), ("csv", b"a\n1\n", 2), ("json", b'[1, "', 1)])
+def test_a_line_of_half_a_gigabyte_is_an_error_or_one_letter(tmp_path, form, head, good, tolerance):
+    """From the file to the topic nothing holds it, and what is before it goes out."""
+    with (tmp_path / "one").open("wb") as file:
+        file.write(head)
+        file.seek(500 * 1024 * 1024)
+        file.write(b"\n2\n")
+    props = {"connector.class": "files", "files.paths": str(tmp_path), "input.format": form}
+    limits = {"max.record.bytes": "1000000", "errors.tolerance": tolerance}
+    dead = {"errors.deadletterqueue.topic.name": "dead"} if tolerance == "all" else {}
+    run = SplitHarness({**props, **limits, **dead})
+
+    tracemalloc.start()
+    with contextlib.nullcontext() if dead else pytest.raises(DataError, match=r"one, (line|record) [23]: "):
+        run.run()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 32_000_000
+    assert len(run.kafka.values("records")) == (good if dead else 1)
+    assert [letter.number for letter in dead_of(run)] == ([2 + (form == "csv")] if dead else [])
 
 
 def dead_of(run):

@@ -1,29 +1,41 @@
 """However large an object is: what it takes in memory is that of a piece of it."""
 
+import bz2
+import gzip
 import io
 import json
+import lzma
 import tracemalloc
+from functools import partial
 from itertools import islice, repeat
 
+import cramjam
 import fastavro
+import lz4.frame
 import pyarrow as pa
 import pytest
 from pyarrow import parquet as pq
 
 from headrace.framework import registry
+from headrace.framework.errors import DataError
 from headrace.testing.streams import SeekableBytes
 from headrace.transformers.base import Position
+from headrace.transformers.compression import open_decompressed
+from headrace.transformers.tolerating import tolerated
 
 TOTAL = 100_000_000
+HALF_A_GIGABYTE = 500 * 1024 * 1024
+LIMIT = 1_000_000
 ROW = {"n": 1, "s": "x" * 4000}
 
 
 class Endless:
     """A beginning, then a piece again and again until there were so many bytes, then an end."""
 
-    def __init__(self, first, piece, last=b""):
-        self.pieces = iter([first, *repeat(piece, TOTAL // len(piece)), last])
+    def __init__(self, first, piece, last=b"", total=TOTAL):
+        self.pieces = iter([first, *repeat(piece, total // len(piece)), last])
         self.held = b""
+        self.given = 0
 
     def read(self, size):
         while not self.held:
@@ -32,6 +44,7 @@ class Endless:
                 return b""
             self.held = piece
         given, self.held = self.held[:size], self.held[size:]
+        self.given += len(given)
         return given
 
 
@@ -76,6 +89,89 @@ def test_memory_is_that_of_a_piece(form):
 
     assert size > 0.9 * TOTAL
     assert peak < 16_000_000
+
+
+XS = b"x" * 250_000
+
+ONE_RECORD = {
+    "jsonl": ("jsonl", b'1\n"', XS, b'"\n2\n', 2),
+    "text": ("text", b"1\n", XS, b"\n2\n", 2),
+    "csv": ("csv", b"a\n1\n", XS, b"\n2\n", 2),
+    "csv-quoted": ("csv", b'a\n1\n"', XS, b'"\n2\n', 2),
+    "csv-header": ("csv", b"a,", XS, b"\n2\n", 0),
+    "json-text": ("json", b'[1, "', XS, b'", 2]', 1),
+    "json-array": ("json", b"[1, [", b"1," * 125_000, b"1], 2]", 1),
+    "json-blanks": ("json", b"[1, ", b" " * 250_000, b"2]", 1),
+    "json-document": ("json", b'{"a": "', XS, b'"}', 0),
+}
+
+
+@pytest.mark.parametrize("tolerance", ["none", "all"])
+@pytest.mark.parametrize("name", ONE_RECORD)
+def test_a_record_of_half_a_gigabyte_is_never_held(name, tolerance):
+    """One record without an end takes no more memory than the limit on records; all before it comes out.
+
+    It is an error that is raised before much more than the limit is read, or one piece, behind which lines go on.
+    """
+    form, *stream, good = ONE_RECORD[name]
+    made = registry.find("transformers", form)()
+    made.configure({"errors.tolerance": tolerance, "max.record.bytes": str(LIMIT)})
+    content = Endless(*stream, total=HALF_A_GIGABYTE)
+    is_tolerant = tolerance == "all"
+    values, pieces, error = [], [], None
+
+    tracemalloc.start()
+    try:
+        for batch in tolerated(lambda: made.batches(content, Position()), Position(), tolerant=is_tolerant):
+            values += batch.values
+            pieces += [batch.rejected] if batch.rejected else []
+    except DataError as raised:
+        error = raised
+    finally:
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+    assert peak < 16 * LIMIT
+    assert len(values) == (good if is_tolerant else min(good, 1))
+    assert len(pieces) == is_tolerant
+    found = pieces[0].error if is_tolerant else error
+    assert "max.record.bytes" in str(found)
+    assert is_tolerant or content.given < 8 * LIMIT
+
+
+PACKERS = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": partial(lzma.compress, preset=0),
+    "zst": lambda data: bytes(cramjam.zstd.compress(data)),
+    "lz4": lz4.frame.compress,
+    "sz": lambda data: bytes(cramjam.snappy.compress(data)),
+}
+
+
+@pytest.mark.parametrize("ratio", [0, 10])
+@pytest.mark.parametrize("kind", PACKERS)
+def test_a_bomb_of_one_line_is_never_held(kind, ratio):
+    """A small object that unpacks to one huge line takes no more memory than the limit, whatever has packed it."""
+    packed = PACKERS[kind](b"1\n" + b"x" * TOTAL + b"\n2\n")
+    made = registry.find("transformers", "jsonl")()
+    made.configure({"errors.tolerance": "all", "max.record.bytes": str(LIMIT)})
+
+    def batches():
+        opened = open_decompressed(io.BytesIO(packed), f"x.{kind}", max_ratio=ratio)
+        return made.batches(opened, Position())
+
+    tracemalloc.start()
+    try:
+        found = [(list(batch.values), batch.rejected) for batch in tolerated(batches, Position(), tolerant=True)]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 16 * LIMIT
+    assert found[0] == ([b"1"], None)
+    assert sum(piece is not None for _, piece in found) == 1
+    assert [values for values, _ in found].count([b"2"]) == (not ratio or TOTAL / len(packed) < ratio)
 
 
 def test_memory_of_parquet_is_that_of_a_row_group():
