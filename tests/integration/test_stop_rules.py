@@ -57,7 +57,7 @@ def test_a_start_is_not_idle(trial, monkeypatch):
 
     monkeypatch.setattr(Coordinator, "tick", late)
     trial.add("a", 10)
-    assert ended(trial, "idle:300").records == 10
+    assert ended(trial, "idle:300", transaction__boundary="poll").records == 10
 
 
 def test_the_first_split_that_meets_the_rule_stops_the_others(trial):
