@@ -351,10 +351,9 @@ class SplitSource(ABC, Generic[S]):
     @property
     @abstractmethod
     def boundedness(self) -> Boundedness:
-        """Of which kind its splits are, after `configure`: for people, and for programs that start runs.
+        """Of which kind its splits are, after `configure`: for programs that start runs, not for the framework.
 
-        The framework does not read it. What ends a run is `--available-now`, `stop.rule`, or the enumerator's
-        `signal_no_more_splits`; which splits have no end, `Split.is_endless` says of each.
+        What ends a run is `--available-now`, `stop.rule`, or the enumerator's `signal_no_more_splits`.
         """
 
     @property

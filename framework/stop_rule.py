@@ -32,7 +32,8 @@ class StopKind(enum.StrEnum):
     The time counts from the last of: the last committed record, the source's first answer, the end of a stall. It
     stands still until the tasks have begun, and while an object is being read, however long that takes: a source that
     is down or slow is not idle, and no object is cut off. With a task of one's own that commits whole objects, the end
-    comes with that of a micro-batch.
+    comes with that of a micro-batch. A `transaction.boundary.interval.ms` that is as long as the time, or longer, is
+    added to it, since records show only once they are committed.
     """
 
 
