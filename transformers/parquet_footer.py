@@ -1,7 +1,6 @@
 """What the footer of a Parquet file says of its row groups, checked before anything is read by it."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -87,13 +86,15 @@ def _group(group: Any, index: int, before: int, wanted: Sequence[int]) -> Group:
     )
 
 
-@attrs.frozen
+@attrs.define
 class _NothingToRead:
     """A stream of so many bytes, of which none is given out."""
 
     size: int
+    was_asked: bool = False
 
     def read(self, size: int, /) -> bytes:
+        self.was_asked = True
         raise EOFError(f"of {self.size} bytes, not the next {size} are given out")
 
     def go_to(self, byte: int, /, *, wanted: int | None = None) -> None:
@@ -107,6 +108,11 @@ def _send_ahead(file: "pq.ParquetFile", size: int) -> None:
     """
     from pyarrow import parquet as pq  # noqa: PLC0415 - an extra brings it
 
-    ahead = pq.ParquetFile(RangedFile(_NothingToRead(size)), metadata=file.metadata, pre_buffer=True)
-    with suppress(EOFError):
+    nothing = _NothingToRead(size)
+    ahead = pq.ParquetFile(RangedFile(nothing), metadata=file.metadata, pre_buffer=True)
+    try:
         next(ahead.iter_batches(row_groups=list(range(file.metadata.num_row_groups)), use_threads=False), None)
+    except Exception:
+        # It reads when it has looked at all of them, and not before.
+        if not nothing.was_asked:
+            raise
