@@ -9,10 +9,23 @@ from headrace.framework.stage import Stage
 from headrace.transformers.base import ByteStream, Rejected, ValueBatch
 from headrace.transformers.seeking import Cursor, SeekableStream
 
-__all__ = ["Opener", "Until", "all_of", "behind_lines", "lines_of", "moved", "refuse_part", "taken", "until"]
+__all__ = [
+    "Opener",
+    "Until",
+    "all_of",
+    "behind_lines",
+    "element_of",
+    "lines_of",
+    "moved",
+    "refuse_part",
+    "taken",
+    "until",
+]
 
 _READ_BYTES = 256 * 1024
 _BOM_BYTES = 3
+_NEAR_BYTES = 64
+_BLANKS = b" \t\r\n"
 
 Opener = Callable[[], ByteStream]
 """Opens the content of an object anew, at its first byte."""
@@ -70,6 +83,22 @@ def lines_of(stream: ByteStream, piece: Rejected, limit: int, *, same: bool, sam
         return data
     begins = piece.start in {0, _BOM_BYTES} or before == b"\n"
     ends = len(data) == piece.end - piece.start and (data.endswith(b"\n") or not cursor.read(1))
+    return data if begins and ends else None
+
+
+def element_of(stream: ByteStream, piece: Rejected) -> bytes | None:
+    """The bytes of a piece that is an element of a JSON array; None where no element begins and ends there by now.
+
+    For another object of the same size, of which no more is fetched.
+    """
+    if not piece.start or piece.end is None:
+        return None
+    first = max(0, piece.start - _NEAR_BYTES)
+    cursor = Cursor(stream)
+    cursor.go_to(first, wanted=piece.end + _NEAR_BYTES - first)
+    before, data = cursor.exactly(piece.start - first), cursor.exactly(piece.end - piece.start)
+    begins = before.rstrip(_BLANKS).endswith((b"[", b","))
+    ends = cursor.exactly(_NEAR_BYTES).lstrip(_BLANKS).startswith((b",", b"]"))
     return data if begins and ends else None
 
 

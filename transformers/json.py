@@ -1,5 +1,7 @@
 """`json`: an object is one JSON document, or an array whose elements are the records."""
 
+import contextlib
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
@@ -9,6 +11,7 @@ from headrace.framework.compat import override
 from headrace.framework.errors import DataError, Where
 from headrace.framework.schema import JSON_TEXT
 from headrace.framework.stage import Stage
+from headrace.transformers.again import Opener, all_of, element_of
 from headrace.transformers.base import ByteStream, Position, Rejected, Transformer, ValueBatch
 from headrace.transformers.json_check import first_bad
 from headrace.transformers.json_compact import compacted
@@ -55,6 +58,15 @@ class JsonTransformer(Transformer):
             first = min(skip, len(part.ends))
             skip -= first
             yield from _checked(part, first, tolerant=self.options.tolerant)
+
+    @override
+    def again(self, open_content: Opener, piece: Rejected, *, same: bool, same_size: bool) -> Iterator[ValueBatch]:
+        data = element_of(open_content(), piece) if same_size and not same else None
+        if data is not None:
+            with contextlib.suppress(DataError):  # what is no element there may be elsewhere, by its number
+                yield from list(all_of(self.batches(io.BytesIO(b"[%b]" % data), Position()), piece.count))
+                return
+        yield from super().again(open_content, piece, same=same, same_size=same_size)
 
 
 def _checked(part: Found, at: int, *, tolerant: bool) -> Iterator[ValueBatch]:

@@ -266,6 +266,38 @@ class TestAgain:
         assert len(mended) == len(bad)
         assert [value for batch in again for value in batch.values] == values
 
+    @pytest.mark.parametrize(
+        ("repaired", "moved", "values", "fetched"),
+        [
+            (b'"mad"', 0, [b'"mad"'], 500),
+            (b"1, 23", 0, [b"1", b"23"], 500),
+            (b'"much"', 1, [b'"much"'], 10_000),
+            (b"{BAD}", 0, [], 10_000),
+        ],
+    )
+    def test_an_element_is_read_where_it_was_or_by_its_number(self, repaired, moved, values, fetched):
+        """In an array of the same size what stands between the same two commas is read, and little else is fetched.
+
+        Where no element is there any more it is counted from the beginning, and an error says what is wrong with it.
+        """
+        made = transformer("json")
+        others = b", ".join([b'"%s"' % (b"x" * 90)] * 30)
+        content = b"[%b, %b, %b]" % (others, b"{bad}", others)
+        [piece] = [one.rejected for one in made.batches(SeekableBytes(content), Position()) if one.rejected]
+        mended = b"[%b, %b, %b]" % (others.replace(b"x", b"", moved), repaired, others)
+        opened = []
+
+        def open_content():
+            opened.append(SeekableBytes(mended))
+            return opened[-1]
+
+        found, error = drained(made.again(open_content, piece, same=False, same_size=True))
+
+        assert len(mended) == len(content)
+        assert found == values
+        assert (error is None) if values else ("record 31" in str(error))
+        assert sum(stream.fetched for stream in opened) <= fetched
+
     def test_a_line_that_was_blanked_out_is_missed(self):
         """Where no record is between the bytes of the piece any more, that is said, and the letter stays."""
         made = transformer("jsonl")
