@@ -39,7 +39,6 @@ class Boundedness(enum.StrEnum):
 
     BOUNDED = "bounded"
     """Pieces that end. A run over what there is ends when they are read; any other goes on, and new ones are found."""
-
     UNBOUNDED = "unbounded"
     """Streams that are read on and on. A run over what there is ends where they ended when it began."""
 
@@ -148,8 +147,8 @@ class SplitEnumeratorContext(Protocol[S_contra]):
     def keep_rolled_up(self, keep: Callable[[int], bool], *, renewed: Collection[OffsetManagerKey] = ()) -> None:
         """Drop from the roll-up, before long, what is no longer there: the names to whose marks `keep` says no.
 
-        `renewed` are source partitions that are there, are rolled up in another version, and have the mark of their
-        name to themselves: until this is called again, a version that is read of them may take that one's place.
+        `renewed` are there, are rolled up in another version, and have the mark of their name to themselves: until
+        this is called again, what is read of them may take that version's place.
         """
         ...
 
