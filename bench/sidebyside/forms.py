@@ -1,5 +1,6 @@
 """The same rows in every format that is measured."""
 
+import csv as comma_separated
 import io
 from collections.abc import Callable, Iterator, Mapping
 
@@ -24,6 +25,15 @@ def json(values: Iterator[bytes]) -> bytes:
     return b"[" + b",\n".join(values) + b"]"
 
 
+def csv(values: Iterator[bytes]) -> bytes:
+    """Comma-separated, with a header."""
+    target = io.StringIO(newline="")
+    writer = comma_separated.DictWriter(target, [*KINDS])
+    writer.writeheader()
+    writer.writerows(map(orjson.loads, values))
+    return target.getvalue().encode()
+
+
 def avro(values: Iterator[bytes]) -> bytes:
     """An Avro file, its blocks deflated."""
     target = io.BytesIO()
@@ -41,6 +51,7 @@ def parquet(values: Iterator[bytes]) -> bytes:
 ENCODERS: Mapping[str, Callable[[Iterator[bytes]], bytes]] = {
     "jsonl": jsonl,
     "json": json,
+    "csv": csv,
     "avro": avro,
     "parquet": parquet,
 }

@@ -40,6 +40,7 @@ RATIOS = {
     ("small", "headrace local, files / Spark text, warm", "records_per_s"): 3.0,
     ("small", "headrace spark, files / Spark text, warm", "records_per_s"): 3.0,
     ("parsed", "headrace local / bare loop", "records_per_s"): 0.8,
+    ("csv", "headrace local / bare loop", "records_per_s"): 0.8,
     ("avro", "headrace local / bare loop", "records_per_s"): 0.8,
     ("parquet", "headrace local / bare loop", "records_per_s"): 0.8,
 }

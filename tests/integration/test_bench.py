@@ -11,6 +11,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
 WITHOUT_SPARK = [
     "slope",
     "parsed",
+    "csv",
     "avro",
     "parquet",
     "latency",

@@ -3,6 +3,7 @@
 No offsets, no recovery, no keys, one thread a task. Given one JSON document: what `engines.bare` puts there.
 """
 
+import csv as comma_separated
 import io
 import json
 import sys
@@ -26,6 +27,11 @@ def parsed(body: Any) -> Iterable[bytes]:
     return (orjson.dumps(value) for value in orjson.loads(body.read()))
 
 
+def csv(body: Any) -> Iterable[bytes]:
+    """The rows of a CSV file, by the names of its header."""
+    return map(orjson.dumps, comma_separated.DictReader(io.StringIO(body.read().decode(), newline="")))
+
+
 def avro(body: Any) -> Iterable[bytes]:
     """The rows of an Avro file."""
     import fastavro  # noqa: PLC0415 - for this format only
@@ -44,6 +50,7 @@ def parquet(body: Any) -> Iterable[bytes]:
 FORMS: dict[str, Callable[[Any], Iterable[bytes]]] = {
     "jsonl": lines,
     "json": parsed,
+    "csv": csv,
     "avro": avro,
     "parquet": parquet,
 }

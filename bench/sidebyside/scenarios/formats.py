@@ -22,6 +22,7 @@ def measured(world: World, form: str) -> Found:
 
 ABOUT = {
     "parsed": ("json", "elements of JSON arrays, each parsed and written again; the bare loop uses orjson for both"),
+    "csv": ("csv", "rows of CSV files as JSON; the bare loop uses csv and orjson"),
     "avro": ("avro", "rows of Avro files, deflated, as JSON; the bare loop uses fastavro and orjson"),
     "parquet": ("parquet", "rows of Parquet files as JSON; the bare loop uses pyarrow and orjson"),
 }
