@@ -65,7 +65,7 @@ class OffsetManager:
     def is_rolled_up(self, key: OffsetManagerKey, version: str) -> bool:
         """Whether `key` was read to its end in this version, and its entry has since given way to a roll-up."""
         with self._lock:
-            return not self._known(key) and self._store.rolled_up(key, version) is True
+            return self._store.rolled_up(key, version) is True and not self._known(key)
 
     def remove(self, what: OffsetManagerKey | SourceRecord | RecordBatch) -> None:
         """Drop what is kept in memory of a key, or of a record's, and is committed: asking again reads the store.

@@ -156,15 +156,15 @@ class FilesEnumerator(SplitEnumerator[FileSplit]):
         return self._looks_left > 0
 
     def _to_read(self, files: Sequence[FoundFile]) -> list[FileSplit]:
-        known = self.context.offsets.get([file_key(found.path) for found in files])
-        told = [(found, self._action(found, known.get(file_key(found.path)))) for found in files]
-        self._note_finished([FileSplit(found) for found, action in told if action is Action.FINISHED])
+        keys = [file_key(found.path) for found in files]
+        stored = self.context.offsets.get(keys)
+        entries = [FileOffsetEntry(key, stored[key]) if key in stored else None for key in keys]
+        told = [(found, entry, self._action(found, entry)) for found, entry in zip(files, entries, strict=True)]
+        self._note_finished([FileSplit(found) for found, _, action in told if action is Action.FINISHED])
         if self._cleans:
-            self._uncleaned |= {found.path for found, action in told if action is not Action.IGNORE}
+            self._uncleaned |= {found.path for found, _, action in told if action is not Action.IGNORE}
         splits: list[FileSplit] = []
-        for found, action in told:
-            stored = known.get(file_key(found.path))
-            entry = None if stored is None else FileOffsetEntry.stored(found.path, stored)
+        for found, entry, action in told:
             if action in {Action.READ, Action.REREAD}:
                 splits += self._cutter.splits(found, entry, action)
             if entry is not None and entry.parts and action in {Action.READ, Action.FINISHED}:
@@ -177,8 +177,7 @@ class FilesEnumerator(SplitEnumerator[FileSplit]):
         if not ended.is_ended:
             self._note_finished(ended.splits(ended=True))
 
-    def _action(self, found: FoundFile, stored: Mapping[str, object] | None) -> Action:
-        entry = None if stored is None else FileOffsetEntry.stored(found.path, stored)
+    def _action(self, found: FoundFile, entry: FileOffsetEntry | None) -> Action:
         action = self._decided(found, entry)
         if action is Action.FAIL:
             raise ObjectChangedError(
