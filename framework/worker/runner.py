@@ -161,6 +161,9 @@ class TaskRunner:
                 transaction.commit()
             if transaction.seal():
                 self.task.committed()
+            if transaction.is_broken:
+                self.signals.wait_for_pump(PUMP_GRACE_S)  # it is on its way out, with the reason
+        if pump.error is None:
             return
         if isinstance(pump.error, DataError | RecordTooLargeError):
             transaction.seal()

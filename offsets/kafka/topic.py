@@ -1,17 +1,20 @@
 """The offsets topic itself: created compacted, refused if it is not."""
 
 import time
+from collections.abc import Mapping
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from headrace.framework.errors import NotCompactedError, OffsetsError, RetriableError
 from headrace.offsets.kafka.cleaning import CLEANED_SOON
+from headrace.offsets.kafka.patience import timed_out
 from headrace.offsets.kafka.settings import KafkaSettings
 
 __all__ = ["ensure_offsets_topic"]
 
 REACH_WITHIN_S = 30.0
+ASK_AGAIN_AFTER_S = 5.0
 
 
 def ensure_offsets_topic(settings: KafkaSettings) -> int:
@@ -27,10 +30,11 @@ def ensure_offsets_topic(settings: KafkaSettings) -> int:
             _create(admin, settings, brokers=len(cluster.brokers))
         _refuse_uncompacted(admin, name)
         return len(admin.list_topics(name, timeout=REACH_WITHIN_S).topics[name].partitions)
-    except KafkaException as error:
+    except (KafkaException, TimeoutError) as error:
+        said = error.args[0].str() if isinstance(error, KafkaException) else "no answer in time"
         raise RetriableError(
-            f"Kafka at {settings.bootstrap_servers} does not answer for the offsets topic {name}: "
-            f"{error.args[0].str()}; check bootstrap.servers and that the broker runs"
+            f"Kafka at {settings.bootstrap_servers} does not answer for the offsets topic {name}: {said}; "
+            "check bootstrap.servers and that the broker runs"
         ) from error
 
 
@@ -63,11 +67,24 @@ def _await_leaders(admin: AdminClient, settings: KafkaSettings) -> None:
 
 
 def _refuse_uncompacted(admin: AdminClient, name: str) -> None:
-    resource = ConfigResource(ResourceType.TOPIC, name)
-    found = admin.describe_configs([resource])[resource].result(REACH_WITHIN_S)
-    policy = found["cleanup.policy"].value
+    policy = _settings_of(admin, name)["cleanup.policy"].value
     if policy != "compact":
         raise NotCompactedError(
             f"the offsets topic {name} has cleanup.policy={policy} and would forget progress: "
             "alter it to cleanup.policy=compact, or name another topic in offset.storage.topic"
         )
+
+
+def _settings_of(admin: AdminClient, name: str) -> Mapping[str, ConfigEntry]:
+    """The topic's settings. A broker that is only just back may not answer some questions: they are asked again."""
+    resource, ends = ConfigResource(ResourceType.TOPIC, name), time.monotonic() + REACH_WITHIN_S
+    while True:
+        asked = admin.describe_configs([resource], request_timeout=ASK_AGAIN_AFTER_S)[resource]
+        try:
+            found: Mapping[str, ConfigEntry] = asked.result(2 * ASK_AGAIN_AFTER_S)
+        except (KafkaException, TimeoutError) as error:
+            may_pass = isinstance(error, TimeoutError) or timed_out(error)
+            if not may_pass or time.monotonic() > ends:
+                raise
+        else:
+            return found

@@ -164,9 +164,9 @@ def test_a_cluster_that_is_killed_and_comes_back():
 
 def test_a_cluster_that_is_not_there(monkeypatch):
     """A cluster of which no node answers is asked again; if none comes, the run fails with the key to check."""
-    from headrace.framework.driver import enumeration
+    from headrace.framework.driver import discovery
 
-    monkeypatch.setattr(enumeration, "REACH_WITHIN_S", 0.0)
+    monkeypatch.setattr(discovery, "REACH_WITHIN_S", 0.0)
     with pytest.raises(RetriableError, match=r"discover, test: the server cannot be asked: check redis\.url"):
         harness_of(f"redis://127.0.0.1:{free_port()}", redis__cluster="true").run()
 
