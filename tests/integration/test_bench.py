@@ -78,14 +78,14 @@ def test_scenarios_that_are_not_run_again_keep_their_results(project, tmp_path):
 
 
 def test_both_engines_run_side_by_side(project, tmp_path):
-    """A run has a row for the limit and for both engines, and ratios of both to it."""
+    """A run has a row for the limit and for both engines on S3 and on files, and ratios of all these to the limit."""
     results, _ = bench(project, tmp_path, "lines")
 
     scenario = results["scenarios"]["lines"]
-    assert [row["engine"] for row in scenario["rows"]] == ["bare loop", "headrace local", "headrace spark"]
+    engines = ["headrace local", "headrace spark", "headrace local, files", "headrace spark, files"]
+    assert [row["engine"] for row in scenario["rows"]] == ["bare loop", *engines]
     assert [(ratio["figure"], ratio["name"]) for ratio in scenario["ratios"]] == [
-        ("records_per_s", "headrace local / bare loop"),
-        ("records_per_s", "headrace spark / bare loop"),
-        ("cpu_s_per_million_after_start", "headrace local / bare loop"),
-        ("cpu_s_per_million_after_start", "headrace spark / bare loop"),
+        (figure, f"{engine} / bare loop")
+        for figure in ("records_per_s", "cpu_s_per_million_after_start")
+        for engine in engines
     ]
