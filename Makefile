@@ -8,7 +8,6 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 PYTHON ?=
 JOBS ?= 3
-SLOW_JOBS ?= 2
 ARGS ?=
 
 PACKAGES := $(wildcard framework offsets transformers converters sources sinks)
@@ -29,7 +28,7 @@ test: java ## the test suite, against the installed package (ARGS="-k name" narr
 
 .PHONY: test-slow
 test-slow: java ## the tests that take minutes: a fresh clone, kills, big objects
-	@$(PY) -P -m pytest -m slow --timeout=1500 -n $(SLOW_JOBS) --dist loadgroup $(ARGS)
+	@$(PY) -P -m pytest -m slow --timeout=1500 $(ARGS)
 
 .PHONY: lint
 lint: install ## ruff and mypy

@@ -32,10 +32,11 @@ def spark(cluster):
 
 def test_a_second_copy_of_a_task_takes_over_and_gets_on(job, spark):
     """A speculative copy fences the first attempt, which gives way to it; the run ends, and each line is there once."""
-    # As many bytes in one object as in all others together: one task ends at once, the other takes its time.
+    # As many bytes in one object as in all others together: one task ends at once, the other takes its time, also with
+    # several requests under way.
     job.feed(1, lines=600)
     job.feed(60, lines=10)
-    job.slow_down(0.2)
+    job.slow_down(1.0)
 
     summary = run(job.props(transaction__boundary__interval__ms="2000"), spark=spark, available_now=True)
 
