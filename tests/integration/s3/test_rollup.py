@@ -136,13 +136,14 @@ def test_of_two_objects_with_one_mark_none_is_read_again(trial, monkeypatch):
     monkeypatch.setattr(sweep, "name_mark", alike)
     monkeypatch.setattr(enumerator, "name_mark", alike)
     feed(trial, range(12))
-    at_once = SMALL | {"offsets__rollup__min__entries": "1", "tasks__max": "1"}  # so in-002 comes first
+    at_once = SMALL | {"offsets__rollup__min__entries": "1"}
     trial.run(**at_once)
     assert (len(trial.entries()), len(view_of(trial).rollup)) == (2, 10)
     assert [trial.run(**at_once).records for _ in range(2)] == [0, 0]
+    had_an_entry = trial.offset("in-005") is not None  # otherwise it was the first of the three
     trial.put("in-005", records_of("in-005", 3, start=100))
     assert [trial.run(**at_once).records for _ in range(2)] == [3, 0]
-    assert (len(trial.entries()), len(view_of(trial).rollup)) == (2, 10)
+    assert (len(trial.entries()), len(view_of(trial).rollup)) == (2 if had_an_entry else 3, 10)
 
 
 def mark_that_takes_for_one(*names):
