@@ -37,6 +37,8 @@ RATIOS = {
     ("lines", "headrace local / Connect FileStreamSource", "records_per_s"): 2.0,
     ("lines", "headrace spark / Connect FileStreamSource", "records_per_s"): 2.0,
     ("lines", "headrace spark, files / Spark text, warm", "records_per_s"): 2.0,
+    ("small", "headrace local / Spark text, warm", "records_per_s"): 3.0,
+    ("small", "headrace spark / Spark text, warm", "records_per_s"): 3.0,
     ("small", "headrace local, files / Spark text, warm", "records_per_s"): 3.0,
     ("small", "headrace spark, files / Spark text, warm", "records_per_s"): 3.0,
     ("parsed", "headrace local / bare loop", "records_per_s"): 0.8,

@@ -108,7 +108,8 @@ class SignedGets:
         is_this = not (etag and found.etag) or same_etag(etag, found.etag)
         if answer.status == HTTPStatus.OK and is_this and len(content) == found.size:
             return content
-        self.is_of_use = answer.status in _ABOUT_THE_OBJECT or answer.status in PASSING_STATUS
+        if answer.status not in _ABOUT_THE_OBJECT | PASSING_STATUS:
+            self.is_of_use = False
         said = f"the server answers {answer.status} {answer.reason} and {len(content)} bytes"
         raise RetriableError(said, Where(stage=Stage.READ, object=found.uri))
 
