@@ -3,7 +3,6 @@
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any
 
 import attrs
@@ -13,6 +12,7 @@ from headrace.framework.errors import ConfigError, DataError, Fault, Where
 from headrace.framework.parts import Extent
 from headrace.framework.stage import Stage
 from headrace.transformers.again import Opener, moved
+from headrace.transformers.avro_batches import MOST_BYTES, MOST_VALUES, HeldValues, place
 from headrace.transformers.avro_container import SYNC_BYTES, Block, BrokenBlock, Container, Header
 from headrace.transformers.avro_schema import AvroSchema
 from headrace.transformers.base import ByteStream, Position, Rejected, Transformer, ValueBatch
@@ -24,9 +24,6 @@ from headrace.transformers.seeking import Cursor, SeekableStream
 
 __all__ = ["AvroTransformer"]
 
-_MOST_VALUES = 2000
-_BATCH_BYTES = 1024 * 1024
-
 _HELD_BYTES = 4 * 1024 * 1024
 """Blocks are decoded at one go if neither their bytes nor their values are more than that."""
 
@@ -35,6 +32,9 @@ _VALUE_BYTES = 200
 
 _Decoded = tuple[list[Any], Exception | None]
 """Values, and what is wrong behind them."""
+
+_Piece = tuple[int, list[Any], Exception | None]
+"""How many values of the block come before, values, and what is wrong behind them."""
 
 
 @attrs.define
@@ -115,12 +115,30 @@ class AvroTransformer(Transformer):
         return Container(cursor, options.max_record_bytes, options.max_decompression_ratio, tolerant=options.tolerant)
 
     def _decoded(self, decoder: "_Decoder", blocks: Iterator[Block | BrokenBlock], done: int) -> Iterator[ValueBatch]:
-        """The values behind the first `done`."""
-        for block in blocks:
-            if isinstance(block, BrokenBlock):
-                yield _broken(block)
-            else:
-                yield from decoder.batches(block, max(0, done - block.done), tolerant=self.options.tolerant)
+        """The values behind the first `done`, those of small blocks together."""
+        held = HeldValues(decoder.schema.schema)
+        try:
+            for block in blocks:
+                if isinstance(block, BrokenBlock):
+                    yield from held.give_out()
+                    yield _broken(block)
+                else:
+                    yield from self._held(decoder.pieces(block, max(0, done - block.done)), block, held)
+        except Exception:
+            yield from held.give_out()
+            raise
+        yield from held.give_out()
+
+    def _held(self, pieces: Iterator[_Piece], block: Block, held: HeldValues) -> Iterator[ValueBatch]:
+        """What has to be given out so that the values of a block can be held."""
+        for first, values, bad in pieces:
+            if not held.has_room(block, values):
+                yield from held.give_out()
+            if values:
+                held.add(block, first, values)
+            if bad is not None:
+                yield from held.give_out()
+                yield _refused(block, first + len(values), bad, tolerant=self.options.tolerant)
 
 
 def _is_block(open_content: Opener, byte: int) -> bool:
@@ -151,21 +169,19 @@ class _Decoder:
             reason = " ".join(str(error).split()) or type(error).__name__
             message = f"the schema cannot be read ({reason}): mend the writer, or read the object as bytes"
             raise DataError(message, Where(stage=Stage.TRANSFORM, position="record 1")) from error
-        self._most_without_bytes = TOO_MUCH_FROM if self.schema.is_empty else _MOST_VALUES
+        self._most_without_bytes = TOO_MUCH_FROM if self.schema.is_empty else MOST_VALUES
         self._read = _reader(recursive=self.schema.is_recursive)
 
-    def batches(self, block: Block, first: int, *, tolerant: bool) -> Iterator[ValueBatch]:
-        """The values of a block behind its `first`, and what is wrong behind them."""
+    def pieces(self, block: Block, first: int) -> Iterator[_Piece]:
+        """The values of a block behind its `first`."""
         fix, done = self.schema.fix, 0
         for values, bad in self._decoded(block):
-            for at in range(max(0, first - done), len(values), _MOST_VALUES):
-                part = values[at : at + _MOST_VALUES]
-                if fix is not None:
-                    part = list(map(fix, part))
-                yield ValueBatch(schema=self.schema.schema, values=part, position_at=partial(_after, block, done + at))
+            for at in range(max(0, first - done), len(values), MOST_VALUES):
+                part = values[at : at + MOST_VALUES]
+                yield done + at, part if fix is None else list(map(fix, part)), None
             done += len(values)
             if bad is not None:
-                yield _refused(block, done, bad, tolerant=tolerant)
+                yield done, [], bad
 
     def _decoded(self, block: Block) -> Iterator[_Decoded]:
         """The records of a block, up to the first that cannot be decoded.
@@ -192,7 +208,7 @@ class _Decoder:
 
     def _piece_by_piece(self, block: Block) -> Iterator[_Decoded]:
         source, left = io.BytesIO(block.data), block.count
-        most = max(1, min(_MOST_VALUES, _BATCH_BYTES * block.count // max(1, len(block.data))))
+        most = max(1, min(MOST_VALUES, MOST_BYTES * block.count // max(1, len(block.data))))
         while left:
             values: list[Any] = []
             try:
@@ -243,14 +259,7 @@ def _rest_of(block: Block, count: int, error: DataError) -> ValueBatch:
         end=block.end,
         count=max(1, block.count - count),
     )
-    return piece.batch(_after(block, 0, block.count))
-
-
-def _after(block: Block, first: int, count: int) -> Position:
-    inside = first + count
-    if inside == block.count:
-        return Position(records=block.done + inside, byte=block.end, inside=1)
-    return Position(records=block.done + inside, byte=block.start, inside=inside + 1)
+    return piece.batch(place(block, block.count))
 
 
 def _number(value: int) -> bytes:

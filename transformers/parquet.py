@@ -20,6 +20,7 @@ from headrace.transformers.compression import TOO_MUCH_FROM
 from headrace.transformers.options import FormatOptions
 from headrace.transformers.parquet_file import RangedFile, merged
 from headrace.transformers.parquet_footer import Group, extent, groups_of
+from headrace.transformers.parquet_repeats import bounded, repeating_texts
 from headrace.transformers.parquet_schema import ParquetSchema
 from headrace.transformers.seeking import Cursor, SeekableStream
 
@@ -174,12 +175,15 @@ class _Reading:
             file = pq.ParquetFile(self.source, pre_buffer=False, coerce_int96_timestamp_unit="us")
             self._wanted = self._columns(file)
             self._groups = groups_of(file, self._wanted, self.source.seek(0, io.SEEK_END))
-            if any(group.packed > _HELD_BYTES for group in self._groups):
+            is_large = any(group.packed > _HELD_BYTES for group in self._groups)
+            texts = repeating_texts(file, self._wanted)
+            if is_large or texts:
                 return pq.ParquetFile(
                     self.source,
                     metadata=file.metadata,
                     pre_buffer=False,
-                    buffer_size=_BATCH_BYTES,
+                    buffer_size=_BATCH_BYTES if is_large else 0,
+                    read_dictionary=texts,
                     coerce_int96_timestamp_unit="us",
                 )
         except PipelineError:
@@ -204,13 +208,16 @@ class _Reading:
             batch = self._next(found)
             if batch is None:
                 raise self._bad("the row group has fewer rows than the footer says", None)
-            batch = self._cast(batch)
-            most = min(4 * most, _fitting(batch.num_rows, batch.nbytes))
+            pieces = bounded(batch, _BATCH_BYTES)
+            while (piece := self._next(pieces)) is not None:
+                rows = self._cast(piece)
+                fitting = _fitting(rows.num_rows, rows.nbytes)
+                skip = min(max(0, self.done - before), rows.num_rows)
+                before += rows.num_rows
+                if skip < rows.num_rows:
+                    yield rows.slice(skip)
+            most = min(4 * most, fitting)
             file.reader.set_batch_size(most)
-            skip = min(max(0, self.done - before), batch.num_rows)
-            before += batch.num_rows
-            if skip < batch.num_rows:
-                yield batch.slice(skip)
 
     def _next(self, found: Iterator[Any]) -> Any:
         try:

@@ -1,5 +1,6 @@
 """Keys of the topic that speak of a source partition, and are not the bytes that anybody here would look for."""
 
+import json
 import re
 
 import attrs
@@ -8,7 +9,7 @@ from headrace.framework.errors import MalformedOffsetError
 from headrace.offsets.codec import decode_key, encode_key
 from headrace.offsets.key import OffsetManagerKey
 
-__all__ = ["MOST_NAMES_PERMUTED", "Aliases", "begins_like_anothers"]
+__all__ = ["MOST_NAMES_PERMUTED", "Aliases", "begins_like_anothers", "connector_named_by"]
 
 MOST_NAMES_PERMUTED = 4
 """Every order of so many names is looked for; what has more stands under one key, and under its aliases."""
@@ -17,11 +18,21 @@ _TEXT = rb'"[^"\\\x00-\x1f]*+"'
 _MEMBER = _TEXT + rb":(?:" + _TEXT + rb"|0|-?[1-9][0-9]{0,17}|true|false|null)"
 _PLAIN = re.compile(rb"\{(?:" + _MEMBER + rb"(?:," + _MEMBER + rb"){0,%d})?\}\]" % (MOST_NAMES_PERMUTED - 1))
 _ANOTHERS = re.compile(rb"\[" + _TEXT + b",")
+_NAMED = re.compile(rb'\s*\[\s*("(?:[^"\\]|\\.)*+")')
 
 
 def begins_like_anothers(raw: bytes) -> bool:
     """Whether a key begins as this or any other connector writes it, so that the name in it can be taken as it is."""
     return _ANOTHERS.match(raw) is not None
+
+
+def connector_named_by(raw: bytes) -> str | None:
+    """The connector that a key begins with, however the rest of it goes on; None where it names none."""
+    named = _NAMED.match(raw)
+    try:
+        return None if named is None else str(json.loads(named[1]))
+    except ValueError:
+        return None
 
 
 @attrs.define

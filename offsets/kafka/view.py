@@ -9,8 +9,8 @@ from confluent_kafka import Message
 
 from headrace.framework.compat import override
 from headrace.framework.errors import MalformedOffsetError
-from headrace.offsets.codec import decode_key, decode_value, encode_key, encode_value, key_prefix, key_spellings
-from headrace.offsets.kafka.aliases import MOST_NAMES_PERMUTED, Aliases, begins_like_anothers
+from headrace.offsets.codec import decode_value, encode_key, encode_value, key_prefix, key_spellings
+from headrace.offsets.kafka.aliases import MOST_NAMES_PERMUTED, Aliases, begins_like_anothers, connector_named_by
 from headrace.offsets.kafka.records import (
     Counters,
     Generation,
@@ -145,14 +145,11 @@ class KafkaOffsetView(OffsetStore):
 
     def _take_odd(self, key: bytes, value: bytes | None) -> None:
         """A key that does not begin as keys are written: it is ours only if it says so."""
-        try:
-            connector = decode_key(key)[0]
-        except MalformedOffsetError:
-            if not key.startswith(b'["'):
-                self._pass_over(f"the key {key[:SHOWN]!r} is no source partition; it is passed over")
-        else:
-            if connector == self.connector:
-                self._take_entry(key, value)
+        named = connector_named_by(key)
+        if named == self.connector:
+            self._take_entry(key, value)
+        elif named is None:
+            self._pass_over(f"the key {key[:SHOWN]!r} is no source partition; it is passed over")
 
     def _take_shard(self, key: bytes, value: bytes | None) -> None:
         number = key[len(self._rollup_prefix) : -1]

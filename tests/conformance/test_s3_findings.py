@@ -157,6 +157,50 @@ def test_work_that_makes_no_record_advances_too(trial, boundary):
     assert all(trial.offset(key)["complete"] for key in counts)
 
 
+FILTER = '''
+from headrace.transformers.base import ValueBatch
+from headrace.transformers.text import TextTransformer
+
+
+class Filter(TextTransformer):
+    """Passes over every line that begins with a hash sign."""
+
+    def batches(self, stream, start):
+        for batch in super().batches(stream, start):
+            kept = [n for n, value in enumerate(batch.values) if not value.startswith("#")]
+            ends = [kept[0] if kept else len(batch.values), *kept[1:], len(batch.values)]
+
+            def place(count, batch=batch, ends=ends):
+                return batch.position_at(ends[count])
+
+            yield ValueBatch(schema=None, values=[batch.values[n] for n in kept], position_at=place)
+'''
+
+
+def test_objects_of_which_nothing_is_kept_are_finished(trial, tmp_path, monkeypatch):
+    """A transformer may pass over all records of an object: it is finished, and not fetched again."""
+    info = tmp_path / "filtering-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: filtering\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[headrace.transformers]\nfiltered = filtering:Filter\n")
+    (tmp_path / "filtering.py").write_text(FILTER)
+    monkeypatch.syspath_prepend(tmp_path)
+    trial.harness.add("a-all", [b"#"] * 3000)
+    trial.harness.add("b-some", [b"#", b"one", b"#", b"#", b"two", b"#"])
+    compressed = gzip.compress(b"#\n" * 5)
+    trial.harness.client.put_object(Bucket=trial.harness.bucket, Key="c-all-compressed.gz", Body=compressed)
+
+    summary = trial.run(input__format="filtered")
+    before = gets(trial)
+    again = trial.run(input__format="filtered")
+
+    assert (summary.records, summary.objects, again.records, again.transactions) == (2, 3, 0, 0)
+    assert gets(trial) == before == 3
+    assert trial.values() == [b'"one"', b'"two"']
+    assert all(trial.offset(key)["complete"] for key in ("a-all", "b-some", "c-all-compressed.gz"))
+    assert [trial.offset(key)["recordCount"] for key in ("a-all", "b-some")] == [3000, 6]
+
+
 def test_an_object_without_bytes_is_left_out_until_it_has_some(trial):
     """A zero-byte object is not fetched and has no entry; once it is written, it is read."""
     trial.harness.client.put_object(Bucket=trial.harness.bucket, Key="late", Body=b"")

@@ -87,23 +87,34 @@ def test_nothing_in_it_is_no_record(data):
 def test_positions_are_blocks_and_records_in_them():
     """A place in a block is its first byte and the records of it that are done; behind its last it is the next one."""
     data = written(ROW, rows(4), per_block=2)
-    first, second = transformer().batches(SeekableBytes(data), Position())
+    (batch,) = transformer().batches(SeekableBytes(data), Position())
     begin = data.index(SYNC) + 16
     middle = data.index(SYNC, begin) + 16
 
-    assert [first.position_at(n) for n in range(3)] == [
+    assert [batch.position_at(n) for n in range(5)] == [
         Position(records=0, byte=begin, inside=1),
         Position(records=1, byte=begin, inside=2),
         Position(records=2, byte=middle, inside=1),
+        Position(records=3, byte=middle, inside=2),
+        Position(records=4, byte=len(data), inside=1),
     ]
-    assert second.end == Position(records=4, byte=len(data), inside=1)
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_small_blocks_are_one_batch_and_large_ones_are_not(size):
+    """A batch has the values of as many blocks as come to two thousand values, or to a megabyte."""
+    data = written(ROW, [{"n": number, "s": "x" * size} for number in range(90)], per_block=5)
+
+    batches = list(transformer().batches(SeekableBytes(data), Position()))
+
+    assert [len(batch.values) for batch in batches] == ([90] if size == 10 else [10] * 9)
 
 
 def test_a_resume_reads_the_header_and_the_tail():
     """Reading goes on in the right block, without the blocks before it."""
     data = written(ROW, [{"n": number, "s": "x" * 1000} for number in range(2000)], per_block=100)
     batches = list(transformer().batches(SeekableBytes(data), Position()))
-    start = batches[-2].position_at(50)
+    start = batches[-1].position_at(len(batches[-1].values) - 150)
     stream = SeekableBytes(data)
     stream.go_to(0, wanted=1000)
 
@@ -117,7 +128,8 @@ def test_a_resume_reads_the_header_and_the_tail():
 def test_progress_by_count_alone_passes_blocks_over():
     """With records but no block, and in a stream without another way, that many records are passed over."""
     data = written(ROW, rows(10), per_block=4)
-    start = list(transformer().batches(SeekableBytes(data), Position()))[1].position_at(1)
+    (batch,) = transformer().batches(SeekableBytes(data), Position())
+    start = batch.position_at(5)
 
     assert start.records == 5
     for stream, place in (

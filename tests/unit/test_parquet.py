@@ -354,6 +354,25 @@ def test_a_row_group_that_begins_nowhere_belongs_to_every_part():
         assert values == []
 
 
+@pytest.mark.parametrize("as_dictionary", [False, True])
+def test_a_long_text_behind_many_short_ones_is_not_in_memory_as_often(as_dictionary):
+    """What has been read says nothing of how long the next texts are."""
+    numbers = [row % 3 for row in range(20_000)] + [3] * 500
+    texts = pa.DictionaryArray.from_arrays(
+        pa.array([None if n == 2 else n for n in numbers], pa.int32()), ["a", "b", "-", "y" * 300_000]
+    )
+    data = written(pa.table({"s": texts, "n": numbers}), "zstd", store_schema=as_dictionary)
+    before, peak, found = pa.total_allocated_bytes(), 0, []
+
+    for batch in transformer().batches(SeekableBytes(data), Position()):
+        sizes = [len(value["s"] or "") for value in batch.values]
+        found += sizes
+        peak = max(peak, pa.total_allocated_bytes() - before, sum(sizes))
+
+    assert found == [(1, 1, 0, 300_000)[number] for number in numbers]
+    assert peak < 12_000_000
+
+
 @pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize("as_dictionary", [False, True])
 def test_a_text_that_stands_in_many_rows_is_not_in_memory_as_often(nested, as_dictionary):

@@ -58,6 +58,9 @@ def test_what_is_written_as_usual_has_no_alias(view, text):
         b'["c",{"bucket":"b"},1]',
         b'["c",{"a":"\xff"}]',
         b'["c",{"a":12345678901234567890}]',
+        b'["c" ,7]',
+        b' [ "c"]',
+        b'["\\u0063",{"a":{}}]',
     ],
 )
 def test_a_key_that_names_nothing_is_named(view, raw):
@@ -70,7 +73,17 @@ def test_a_key_that_names_nothing_is_named(view, raw):
     assert (view.passed_over, view.entries) == ({}, {})
 
 
-@pytest.mark.parametrize("raw", [b'["other" ,{"a":1}]', b'["o\\"c",{"a":1}]', b'["other",{"a":{}}]', b'["cc",{"a":1}]'])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'["other" ,{"a":1}]',
+        b'["o\\"c",{"a":1}]',
+        b'["other",{"a":{}}]',
+        b'["cc",{"a":1}]',
+        b'["other" ,7]',
+        b'["\\ud800",7]',
+    ],
+)
 def test_what_is_anothers_is_left_alone(view, raw):
     """Other connectors' keys are none of ours, in whatever form, and nothing is said of them."""
     view.take_raw(raw, b'{"recordCount":3}')
