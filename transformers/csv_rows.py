@@ -24,6 +24,9 @@ _LITTLE = 4096
 _END_BYTES = 2
 """What a row has besides its own bytes: the end of a line."""
 
+_BEYOND_BYTES = 1024 * 1024
+"""By how much a row may be too long and still be looked for as a whole."""
+
 
 @attrs.frozen(kw_only=True)
 class Dialect:
@@ -121,11 +124,11 @@ def read_rows(
 
     What cannot be told apart, is not UTF-8, or is a row of more than `limit` bytes (0 is no limit), is a `DataError`
     that names the line, after the rows before it. The stream's own errors come after the rows that were complete.
-    If `tolerant`, the line with which it begins is a `BadRow`, and the next row begins behind that line; a whole row
-    that is too long is one.
+    If `tolerant`, the line with which it begins is a `BadRow`, and the next row begins behind that line. A row that is
+    too long is a `BadRow` as a whole, unless it is so by more than a megabyte.
     """
     # A setting of the whole process, which is never lowered again: our own limit is the one that counts.
-    csv.field_size_limit(max(csv.field_size_limit(), limit or 2**31 - 1))
+    csv.field_size_limit(max(csv.field_size_limit(), limit + 2 * _BEYOND_BYTES if limit else 2**31 - 1))
     return _Reading(cursor, dialect, limit, start, tolerant).parts()
 
 
@@ -209,7 +212,7 @@ class _Reading:
             lines, size = data.count(b"\n"), len(data)
         self._rest = self._rest[size:]
         self.start = attrs.evolve(self.start, byte=self.start.byte + size, line=self.start.line + lines)
-        if bad is None and sees_all and self.limit and len(self._rest) > self.limit + _END_BYTES:
+        if bad is None and sees_all and self.limit and len(self._rest) > self._longest_whole:
             bad = self._too_long(0)
         return part, bad
 
@@ -283,9 +286,14 @@ class _Reading:
         for index in range(len(part.rows)):
             (lines, begin), (lines_after, end) = part.begin(index), part.before(index + 1)
             if end - begin > self.limit + _END_BYTES:
-                self._long_row = lines_after - lines, end - begin
+                self._long_row = (lines_after - lines, end - begin) if end - begin <= self._longest_whole else None
                 return attrs.evolve(part, rows=part.rows[:index]), self._too_long(lines)
         return None
+
+    @property
+    def _longest_whole(self) -> int:
+        """As many bytes of a row are held while its end is looked for, so that it is the same for every way to read."""
+        return self.limit + _END_BYTES + (_BEYOND_BYTES if self.tolerant else 0)
 
     def _too_long(self, lines: int) -> DataError:
         return self._bad(f"the row has more than {self.limit} bytes: set max.record.bytes higher if it is right", lines)

@@ -12,7 +12,7 @@ from pyarrow import parquet as pq
 from headrace.framework import registry
 from headrace.framework.errors import DataError
 from headrace.framework.parts import Extent
-from headrace.testing.streams import SeekableBytes, drained
+from headrace.testing.streams import ScriptedStream, SeekableBytes, drained
 from headrace.transformers.base import Position
 from headrace.transformers.tolerating import tolerated
 
@@ -102,6 +102,18 @@ class TestCsv:
         values, pieces = read("csv", data, max__record__bytes="30")
         assert [row["a"] for row in values] == ["1", "3"]
         assert [(piece[0], piece[4]) for piece in pieces] == [(3, None), (5, None)]
+
+    @pytest.mark.parametrize("size", [2000, 200_000, 1_100_000])
+    def test_a_long_row_is_the_same_however_it_is_read(self, size):
+        """A row in quotes that is too long is one piece; one that is so by a megabyte is told by its first line."""
+        data = b'a,b\n1,2\n"' + (b"y" * 999 + b"\n") * (size // 1000) + b'",3\n3,4\n'
+        found = []
+        for most in (200, 6000, 600_000):
+            pieces = ScriptedStream([data[at : at + most] for at in range(0, len(data), most)])
+            found.append(read("csv", pieces, max__record__bytes="30"))
+        assert found[1:] == found[:-1]
+        values, pieces = found[0]
+        assert (values[0]["a"], values[-1]["a"], len(pieces)) == ("1", "3", 1 if size < 1_000_000 else 1101)
 
     def test_a_field_that_has_not_its_type_is_a_bad_row(self):
         """With types declared, an integer beyond 64 bits makes its row a piece."""
