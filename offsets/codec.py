@@ -141,7 +141,7 @@ _PLAIN = json.JSONEncoder(separators=(",", ":"))
 
 
 def _object(mapping: Mapping[str, Any]) -> str:
-    if float not in map(type, mapping.values()):
+    if len(mapping) > 1 and float not in map(type, mapping.values()):
         text = _PLAIN.encode(mapping)
         if "\\" not in text:
             return text

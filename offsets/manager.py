@@ -33,6 +33,8 @@ class OffsetManager:
     _unsent: Entries = attrs.field(factory=dict, init=False)
     _open: Entries = attrs.field(factory=dict, init=False)
     _cached: Entries = attrs.field(factory=dict, init=False)
+    # A store knows again what it was asked to write, if it is the very map that it was given.
+    _given: Offsets | None = attrs.field(default=None, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
     def get_entry(self, key: OffsetManagerKey, creator: Callable[[dict[str, Any]], E]) -> E | None:
@@ -82,24 +84,26 @@ class OffsetManager:
         with self._lock:
             self._open[key] = properties
             self._unsent.pop(key, None)
+            self._given = None
 
     def pending(self) -> Offsets:
         """The worker loop: the offsets that the open transaction has to commit."""
         with self._lock:
-            return {key: dict(properties) for key, properties in self._open.items()}
+            self._given = {key: dict(properties) for key, properties in self._open.items()}
+            return self._given
 
     def committed(self) -> None:
         """The worker loop: the open transaction was committed."""
         with self._lock:
-            self._store.committed(self._open)
+            self._store.committed(self._given if self._given is not None else self._open)
             for key in self._open:
                 self._cached.pop(key, None)
-            self._open = {}
+            self._open, self._given = {}, None
 
     def aborted(self) -> None:
         """The worker loop: the open transaction was aborted, and the iterator goes with it; nothing of it was read."""
         with self._lock:
-            self._open = {}
+            self._open, self._given = {}, None
             self._unsent = {}
 
     def iterator_closed(self) -> None:

@@ -85,6 +85,8 @@ _CODECS = {
 KINDS = (AUTO, NONE, *_CODECS)
 """What `file.compression.type` may be."""
 
+_KIND_BY_SUFFIX = {suffix: kind for kind, codec in _CODECS.items() for suffix in codec.suffixes}
+_FIRST_BYTES = {mark[:1] for codec in _CODECS.values() for mark in codec.marks}
 _LONGEST_MARK = max(len(mark) for codec in _CODECS.values() for mark in codec.marks)
 
 
@@ -108,7 +110,7 @@ def check_kind(kind: str, *, name: str | None = None) -> None:
 
 def kind_by_name(name: str) -> str:
     """The compression that the end of an object's name speaks of, or `none`."""
-    return next((kind for kind, codec in _CODECS.items() if name.lower().endswith(codec.suffixes)), NONE)
+    return _KIND_BY_SUFFIX.get(name[name.rfind(".") :].lower(), NONE)
 
 
 def detect(name: str, head: bytes) -> str:
@@ -128,6 +130,8 @@ def detect(name: str, head: bytes) -> str:
 
 def _kind_by_mark(head: bytes, named: str) -> str:
     """The compression that those first bytes speak of, or `none`; that of the name where they speak of several."""
+    if head[:1] not in _FIRST_BYTES:
+        return NONE
     found = [kind for kind, codec in _CODECS.items() if head.startswith(codec.marks)]
     return named if named in found else next(iter(found), NONE)
 

@@ -208,7 +208,7 @@ class _Reading:
             batch = self._next(found)
             if batch is None:
                 raise self._bad("the row group has fewer rows than the footer says", None)
-            pieces = bounded(batch, _BATCH_BYTES)
+            pieces, fitting = bounded(batch, _BATCH_BYTES), most
             while (piece := self._next(pieces)) is not None:
                 rows = self._cast(piece)
                 fitting = _fitting(rows.num_rows, rows.nbytes)

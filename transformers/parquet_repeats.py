@@ -69,4 +69,4 @@ def _chunks(file: "pq.ParquetFile", column: int) -> Iterator[Any]:
 
 
 def _repeats(chunk: Any) -> bool:
-    return chunk.has_dictionary_page and chunk.total_uncompressed_size > _SMALL_BYTES
+    return bool(chunk.has_dictionary_page) and int(chunk.total_uncompressed_size) > _SMALL_BYTES

@@ -7,7 +7,7 @@ import attrs
 from headrace.framework.errors import DataError
 from headrace.transformers.base import ByteStream, Position, Rejected, ValueBatch
 
-__all__ = ["GAP", "lines_and_gaps", "tolerated"]
+__all__ = ["GAP", "lines_and_gaps", "tolerated", "with_last"]
 
 _READ_BYTES = 256 * 1024
 
@@ -33,6 +33,25 @@ def _ending_well(make: Callable[[], Iterator[ValueBatch]], start: Position) -> I
         number = (end.line or end.records) + 1
         rest = Rejected(error=error, number=number, before=end, start=end.byte, count=None)
         yield rest.batch(attrs.evolve(end, records=end.records + 1))
+
+
+def with_last(batches: Iterator[ValueBatch]) -> Iterator[tuple[ValueBatch, bool]]:
+    """The batches, each with whether it is the last: of an object that ends cleanly, and of no other.
+
+    One is held back until it is known, or until an error comes; the error comes after it.
+    """
+    held: ValueBatch | None = None
+    try:
+        for batch in batches:
+            if held is not None:
+                yield held, False
+            held = batch
+    except Exception:
+        if held is not None:
+            yield held, False
+        raise
+    if held is not None:
+        yield held, True
 
 
 def lines_and_gaps(stream: ByteStream, limit: int) -> Iterator[tuple[list[bytes], int]]:

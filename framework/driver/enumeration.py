@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-PLANNED_AT_ONCE = 5_000
+PLANNED_AT_ONCE = 10_000
 """A plan lies in the memory of its worker; the rest is planned when that is read."""
 
 WARNED_OF = 100

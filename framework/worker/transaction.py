@@ -2,8 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import NoReturn
 
 import attrs
@@ -123,8 +122,11 @@ class TaskTransaction:
         with self._lock:
             if self._begun_at is None:
                 return
-            with self._unusable_after_failure():
+            try:
                 self.pipeline.writer.commit(self.offsets.pending(), self._counted())
+            except BaseException:
+                self._break()
+                raise
             self.offsets.committed()
             self.metrics.records += self._records
             self.metrics.bytes += self._bytes
@@ -173,8 +175,7 @@ class TaskTransaction:
 
     def _send(self, batch: RecordBatch, key: OffsetManagerKey) -> None:
         try:
-            with self._unusable_after_failure():
-                sent = self.pipeline.send(batch)
+            sent = self.pipeline.send(batch)
         except DataError:
             bad = self.pipeline.first_bad(batch)
             if bad is None:
@@ -183,6 +184,9 @@ class TaskTransaction:
             if good is not None and good.values:
                 self._send(good, key)
             raise bad[1] from bad[1].__cause__
+        except BaseException:
+            self._break()
+            raise
         if sent.refused is not None:
             self._refuse(batch, key, sent, sent.refused)
         self._note(batch, key, sent)
@@ -194,7 +198,7 @@ class TaskTransaction:
             self._note(taken, key, sent)
         elif sent.records:
             # Nobody knows an offset for just these: neither they nor what was sent with them may become visible.
-            self.is_broken = self._sealed = True
+            self._break()
         raise error
 
     def _note(self, batch: RecordBatch, key: OffsetManagerKey, sent: Sent) -> None:
@@ -207,16 +211,9 @@ class TaskTransaction:
         self._bytes += sent.bytes
         self._dead += sent.dead
 
-    @contextmanager
-    def _unusable_after_failure(self) -> Iterator[None]:
-        """Whatever a writer fails with, what is at the sink is not known here any more: another attempt reads it."""
-        try:
-            yield
-        except DataError:
-            raise
-        except BaseException:
-            self.is_broken = self._sealed = True
-            raise
+    def _break(self) -> None:
+        """A writer has failed: what is at the sink is not known here any more, and another attempt reads it."""
+        self.is_broken = self._sealed = True
 
     def _is_old(self) -> bool:
         return self.due_in_s() == 0.0

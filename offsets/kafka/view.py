@@ -1,7 +1,7 @@
 """The committed entries of one connector, kept as bytes and parsed when they are asked for."""
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -50,6 +50,7 @@ class KafkaOffsetView(OffsetStore):
     passed_over: dict[str, None] = attrs.field(factory=dict)
     """A word on each thing that could not be read, for as many as somebody may want to look at."""
 
+    _to_commit: tuple[Offsets, Sequence[tuple[bytes, bytes | None]]] = attrs.field(default=({}, ()), init=False)
     _aliases: Aliases = attrs.field(init=False)
     _prefix: bytes = attrs.field(init=False)
     _beside_prefix: bytes = attrs.field(init=False)
@@ -104,7 +105,8 @@ class KafkaOffsetView(OffsetStore):
 
     @override
     def committed(self, offsets: Offsets) -> None:
-        for key, value in self.records_for(offsets):
+        (known, records), self._to_commit = self._to_commit, ({}, ())
+        for key, value in records if known is offsets else self.records_for(offsets):
             self.take_raw(key, value)
 
     def raw_keys(self, key: OffsetManagerKey) -> list[bytes]:
@@ -114,6 +116,11 @@ class KafkaOffsetView(OffsetStore):
         else:
             keys = list(key_spellings(self.connector, key))
         return [*keys, *(alias for alias in self._aliases.of(key) if alias not in keys)]
+
+    def records_to_commit(self, offsets: Offsets) -> Sequence[tuple[bytes, bytes | None]]:
+        """`records_for` what is going to be committed: kept for that, so that thousands are not encoded twice."""
+        self._to_commit = offsets, list(self.records_for(offsets))
+        return self._to_commit[1]
 
     def records_for(self, offsets: Offsets) -> Iterator[tuple[bytes, bytes | None]]:
         """The records to write for `offsets`: each under one key, with tombstones for the twins that exist.

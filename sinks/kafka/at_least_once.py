@@ -118,7 +118,7 @@ class AtLeastOnceKafkaWriter(SinkWriter):
     def commit(self, offsets: Offsets, counted: Mapping[str, int]) -> None:
         self._flush()
         topic, counters = self.settings.offsets_topic, self._counters.plus(counted)
-        for key, value in self._view.records_for(offsets):
+        for key, value in self._view.records_to_commit(offsets):
             self._produce(topic, key, [value])
         self._produce(topic, counter_key(self.settings.connector, self.task_id), [counters.encode()])
         self._flush()

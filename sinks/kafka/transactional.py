@@ -126,7 +126,7 @@ class TransactionalKafkaWriter(SinkWriter):
             # Offsets last, once the records are at the broker: until the commit they hold back whoever reads the
             # same partition of the offsets topic, so the time between is kept short.
             producer.flush()
-            for key, value in self._view.records_for(offsets):
+            for key, value in self._view.records_to_commit(offsets):
                 producer.write(topic, key, [value])
             producer.write(topic, counter_key(self.settings.connector, self.task_id), [counters.encode()])
             producer.commit()

@@ -4,9 +4,9 @@ import contextlib
 import getpass
 from collections.abc import Iterator
 
-from headrace.framework.errors import ObjectVanishedError, RetriableError, SourceError, Where
+from headrace.framework.errors import ObjectVanishedError, PipelineError, RetriableError, SourceError, Where
 
-__all__ = ["file_failures"]
+__all__ = ["as_ours", "file_failures"]
 
 
 @contextlib.contextmanager
@@ -14,14 +14,21 @@ def file_failures(where: Where) -> Iterator[None]:
     """Raise an `OSError` of the block as a `SourceError` or a `RetriableError` at `where`, with its cause."""
     try:
         yield
-    except FileNotFoundError as error:
-        raise ObjectVanishedError("there is no such file or directory: check files.paths", where) from error
-    except PermissionError as error:
-        raise SourceError(f"{_user()} may not read it: allow that user to, or run as another one", where) from error
-    except (IsADirectoryError, NotADirectoryError) as error:
-        raise SourceError(f"{_said(error)}: check files.paths", where) from error
     except OSError as error:
-        raise RetriableError(f"the file system fails: check it if it lasts ({_said(error)})", where) from error
+        raise as_ours(error, where) from error
+
+
+def as_ours(error: OSError, where: Where) -> PipelineError:
+    """What a system's error at `where` is to us."""
+    match error:
+        case FileNotFoundError():
+            return ObjectVanishedError("there is no such file or directory: check files.paths", where)
+        case PermissionError():
+            return SourceError(f"{_user()} may not read it: allow that user to, or run as another one", where)
+        case IsADirectoryError() | NotADirectoryError():
+            return SourceError(f"{_said(error)}: check files.paths", where)
+        case _:
+            return RetriableError(f"the file system fails: check it if it lasts ({_said(error)})", where)
 
 
 def _said(error: OSError) -> str:

@@ -16,7 +16,7 @@ from headrace.sources.files.entry import FileOffsetEntry
 from headrace.sources.files.stream import FileStream
 from headrace.transformers.base import Position, Transformer, ValueBatch
 from headrace.transformers.compression import NONE, leave_out, open_decompressed
-from headrace.transformers.tolerating import tolerated
+from headrace.transformers.tolerating import tolerated, with_last
 
 __all__ = ["Opener", "Portions"]
 
@@ -47,16 +47,15 @@ class Portions:
         end: int | None = None,
         tail: Tail | None = None,
         extent: Extent | None = None,
-        at_end: AtEnd = dict,
+        at_end: AtEnd | None = None,
     ) -> Iterator[RecordBatch]:
         """The records of a file of `size` bytes from where `entry` says, to byte `end` or the file's own end.
 
         With an `extent`, those that begin within it.
 
         `tail` gives the mark of what stands before a byte of the file; it is stored where the file is not compressed.
-        The last batch has no records: it says that there are no more, and stands where they ended. Its offset goes
-        through `at_end`. What is left of a file and is no record is the last batch by itself: who has committed it has
-        committed the end.
+        With `at_end` the offset of the last batch goes through it: who has committed that has committed the end.
+        Without it the last batch has no records, and stands where they ended, as it does where there are none.
         """
         start, path = entry.position(), entry.path
         parts = self.template.match(path) or NameParts()
@@ -71,16 +70,17 @@ class Portions:
                     properties.tail = None
                 return found
 
-            for batch in tolerated(batches, start, tolerant=self.config.is_tolerant):
+            for batch, is_last in with_last(tolerated(batches, start, tolerant=self.config.is_tolerant)):
                 place = batch.end
-                records = self._as_records(batch, parts, topic, properties, part_from)
-                if batch.rejected is not None and batch.rejected.is_the_rest:
-                    yield attrs.evolve(records, source_offset=at_end(properties.at(place)))
+                offset = properties.at(place)
+                if is_last and at_end is not None:
+                    yield self._as_records(batch, parts, topic, properties, at_end(offset), part_from=part_from)
                     return
-                yield records
+                yield self._as_records(batch, parts, topic, properties, offset, part_from=part_from)
+            offset = properties.at(place)
             yield RecordBatch(
                 source_partition=entry.get_manager_key().mapping,
-                source_offset=at_end(properties.at(place)),
+                source_offset=offset if at_end is None else at_end(offset),
                 topic=topic,
                 values=(),
             )
@@ -117,14 +117,21 @@ class Portions:
         return transformer.batches(opened, start), False
 
     def _as_records(
-        self, batch: ValueBatch, parts: NameParts, topic: str, properties: "_Properties", part_from: int
+        self,
+        batch: ValueBatch,
+        parts: NameParts,
+        topic: str,
+        properties: "_Properties",
+        offset: dict[str, Any],
+        *,
+        part_from: int,
     ) -> RecordBatch:
         entry = properties.entry
         if batch.rejected is not None:
             batch.rejected.error.located(Where(stage=Stage.READ, object=entry.path))
         return RecordBatch(
             source_partition=entry.get_manager_key().mapping,
-            source_offset=properties.at(batch.end),
+            source_offset=offset,
             topic=topic,
             values=batch.values,
             schema=batch.schema,

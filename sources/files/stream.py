@@ -9,7 +9,7 @@ import attrs
 
 from headrace.framework.errors import RetriableError, Where
 from headrace.framework.stage import Stage
-from headrace.sources.files.failures import file_failures
+from headrace.sources.files.failures import as_ours
 
 __all__ = ["FileStream", "end_of_lines"]
 
@@ -42,15 +42,19 @@ class FileStream:
             wanted = min(wanted, self.end - self.position)
         if wanted <= 0:
             return b""
-        with file_failures(self.where):
+        try:
             data = self.opened.read(wanted)
+        except OSError as error:
+            raise as_ours(error, self.where) from error
         self.position += len(data)
         return data
 
     def go_to(self, byte: int, /, *, wanted: int | None = None) -> None:  # noqa: ARG002 - a disk does not care
         """Have the next `read` begin with that byte; `wanted` says how many are going to be read there, if known."""
-        with file_failures(self.where):
+        try:
             self.opened.seek(byte)
+        except OSError as error:
+            raise as_ours(error, self.where) from error
         self.position = byte
 
     @property

@@ -4,9 +4,10 @@ import io
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import attrs
 
@@ -46,7 +47,7 @@ from headrace.transformers.base import Position, Transformer, ValueBatch
 from headrace.transformers.bytes import CHUNK_BYTES
 from headrace.transformers.compression import AUTO, NONE, leave_out, open_decompressed
 from headrace.transformers.seeking import SeekableStream
-from headrace.transformers.tolerating import tolerated
+from headrace.transformers.tolerating import tolerated, with_last
 
 __all__ = ["S3Reader"]
 
@@ -248,20 +249,21 @@ class S3Reader(SourceReader[S3Split]):
         part_from: int = 0,
     ) -> Iterator[Yielded]:
         parts = self._template.match(found.key) or NameParts()
-        end = entry.position()
+        start, tolerant, is_empty = entry.position(), self.config.is_tolerant, True
         try:
-            start, tolerant = end, self.config.is_tolerant
-            for batch in tolerated(lambda: batches(start), start, tolerant=tolerant):
-                end = batch.end
-                records = self._as_records(found, entry, parts, batch, part_from)
-                if batch.rejected is not None and batch.rejected.is_the_rest:
-                    # Who has committed it has committed the end: nobody passes it over once more.
-                    yield attrs.evolve(records, source_offset=at_end(entry.advanced(end)).get_properties())
-                    return
-                yield records
+            for batch, is_last in with_last(tolerated(lambda: batches(start), start, tolerant=tolerant)):
+                is_empty, behind = False, entry.advanced(batch.end)
+                offset = (at_end(behind) if is_last else behind).get_properties()
+                yield self._as_records(found, entry, parts, batch, offset, part_from=part_from)
         except PipelineError as error:
             raise error.located(self._where(found)) from error.__cause__
-        yield self._end_of(found, at_end(entry.advanced(end)), parts)
+        if is_empty:
+            yield RecordBatch(
+                source_partition=entry.get_manager_key().mapping,
+                source_offset=at_end(entry).get_properties(),
+                topic=self._topic(found, parts),
+                values=(),
+            )
 
     def _batches(self, found: S3Object, start: Position) -> Iterator[ValueBatch]:
         transformer = self._transformer
@@ -327,13 +329,20 @@ class S3Reader(SourceReader[S3Split]):
         )
 
     def _as_records(
-        self, found: S3Object, entry: S3OffsetEntry, parts: NameParts, batch: ValueBatch, part_from: int
+        self,
+        found: S3Object,
+        entry: S3OffsetEntry,
+        parts: NameParts,
+        batch: ValueBatch,
+        offset: Mapping[str, Any],
+        *,
+        part_from: int,
     ) -> RecordBatch:
         if batch.rejected is not None:
             batch.rejected.error.located(self._where(found))
         return RecordBatch(
             source_partition=entry.get_manager_key().mapping,
-            source_offset=entry.properties_at(batch.end),
+            source_offset=offset,
             topic=self._topic(found, parts),
             values=batch.values,
             schema=batch.schema,
@@ -342,14 +351,6 @@ class S3Reader(SourceReader[S3Split]):
             offset_at=lambda count: entry.properties_at(batch.position_at(count)),
             rejected=batch.rejected,
             origin=Origin.of(found.uri, batch, part_from=part_from),
-        )
-
-    def _end_of(self, found: S3Object, entry: S3OffsetEntry, parts: NameParts) -> RecordBatch:
-        return RecordBatch(
-            source_partition=entry.get_manager_key().mapping,
-            source_offset=entry.get_properties(),
-            topic=self._topic(found, parts),
-            values=(),
         )
 
     def _topic(self, found: S3Object, parts: NameParts) -> str:

@@ -398,7 +398,7 @@ class TestUrls:
         assert "s3:// needs what is not installed: pip install fsspec" in done.stdout
 
 
-ROWS = [{"n": number, "text": "x" * 500} for number in range(2000)]
+ROWS = [{"n": number, "text": "x" * 500} for number in range(8000)]
 
 
 def json_of(path):
