@@ -4,6 +4,7 @@ import csv
 import gc
 import io
 import json
+import operator
 import sys
 from collections import Counter
 
@@ -94,3 +95,16 @@ def test_a_record_makes_no_calls_of_its_own(form):
 
     assert done == COUNT
     assert calls["call"] * 1000 / COUNT <= AT_MOST_PER_THOUSAND[form], calls
+
+
+def test_a_line_is_cut_out_once_and_not_copied_again():
+    """What a line format cuts out of a read is the very object that goes to the producer: nothing is to change."""
+    transformer, converter = registry.find("transformers", "jsonl")(), JsonConverter()
+    transformer.configure({})
+    converter.configure({}, is_key=False)
+    found = 0
+    for batch in transformer.batches(SeekableBytes(lines()), Position()):
+        converted = converter.convert_all("topic", batch.schema, batch.values)
+        assert all(map(operator.is_, converted, batch.values))
+        found += len(converted)
+    assert found == COUNT

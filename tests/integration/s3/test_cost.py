@@ -6,6 +6,8 @@ from collections import Counter
 
 import pytest
 
+from headrace.offsets.codec import key_prefix
+from headrace.testing import read_topic
 from headrace.testing.engines import Engine
 from headrace.testing.s3_harness import S3Harness
 from headrace.testing.trial import Trial, fresh_name, records_of
@@ -14,6 +16,7 @@ pytestmark = pytest.mark.xdist_group("objects")
 
 COUNT, OBJECTS = 20_000, 4
 PYTHON_CALLS_PER_THOUSAND = 150
+PYTHON_CALLS_PER_OBJECT = 420
 
 
 @pytest.fixture
@@ -41,27 +44,47 @@ def calls():
     threading.setprofile(None)
 
 
-def cost(trial, calls, name, records):
+def asked(trial):
+    """What has been asked of the servers so far: requests, and records of progress on the offsets topic."""
+    faulty, connector = trial.harness.faulty, trial.props()["name"]
+    keys = [message.key() for message in read_topic(trial.bootstrap_servers, f"{trial.name}-offsets")]
+    offsets = sum(key is not None and key.startswith(key_prefix(connector)) for key in keys)
+    return Counter(gets=len(faulty.gets), lists=len(faulty.lists), offsets=offsets)
+
+
+def cost(trial, calls, name, records, objects=OBJECTS):
     """What one more run, of so many records in new objects, has asked for."""
-    for number in range(OBJECTS):
-        trial.put(f"{name}-{number}", records_of(name, records // OBJECTS, start=number * records))
-    faulty = trial.harness.faulty
-    before = Counter(gets=len(faulty.gets), lists=len(faulty.lists))
+    for number in range(objects):
+        trial.put(f"{name}-{number}", records_of(name, records // objects, start=number * records))
+    before = asked(trial)
     calls.clear()
     summary = trial.run(transaction__boundary__interval__ms="29000")
     assert (summary.records, summary.transactions) == (records, 1)
-    return calls + Counter(gets=len(faulty.gets), lists=len(faulty.lists)) - before
+    return Counter(calls) + asked(trial) - before
 
 
 def test_many_records_cost_what_few_do(trial, calls):
     """A record more is one call of the producer's, and none of Python's, of S3's, or for its offset."""
-    cost(trial, calls, "warm", OBJECTS)
+    trial.add("warm", 1)
+    trial.run()
     few = cost(trial, calls, "few", OBJECTS)
     many = cost(trial, calls, "many", OBJECTS + COUNT)
 
     assert (many["gets"], many["lists"]) == (few["gets"], few["lists"]) == (OBJECTS, 1)
+    assert many["offsets"] == few["offsets"] == OBJECTS
     assert many["produce"] - few["produce"] == COUNT
     assert (many["call"] - few["call"]) * 1000 / COUNT <= PYTHON_CALLS_PER_THOUSAND
+
+
+def test_an_object_costs_so_many_calls_and_no_more(trial, calls):
+    """A small object more is one request, one offset, and its calls of Python's functions do not grow unseen."""
+    trial.add("warm", 1)
+    trial.run()
+    few = cost(trial, calls, "few", OBJECTS)
+    many = cost(trial, calls, "many", OBJECTS + 200, objects=OBJECTS + 200)
+
+    assert (many["gets"], many["offsets"]) == (OBJECTS + 200, OBJECTS + 200)
+    assert (many["call"] - few["call"]) / 200 <= PYTHON_CALLS_PER_OBJECT
 
 
 def test_a_small_object_is_asked_for_once(trial):
