@@ -9,7 +9,7 @@ from headrace.sources.redis.config import RedisConfig
 from headrace.sources.redis.discovery import info_of
 from headrace.sources.redis.entry import Entries, Place, until
 from headrace.sources.redis.failures import redis_failures, said_of
-from headrace.sources.redis.ids import FIRST
+from headrace.sources.redis.ids import FIRST, StreamId
 from headrace.sources.redis.info import StreamInfo
 from headrace.sources.redis.losses import Losses
 from headrace.sources.redis.splits import RedisSplit
@@ -46,11 +46,13 @@ class StreamCursor:
         lost = info.lost_behind(place.id, place.passed, _found(info, entries))
         if lost > 0:
             self.losses.lose(place.id, f"{lost} entries behind it were trimmed or deleted before they were read")
-            place = attrs.evolve(place, within=0, passed=(place.passed or 0) + lost)
+            # Without an id nobody knows whether the entry that was begun is among those that were lost.
+            within = place.within if place.inside is not None else 0
+            place = attrs.evolve(place, within=within, passed=(place.passed or 0) + lost)
         elif place.passed is None and not entries and place.id == info.last:
             # Nothing is behind the place: so it is known now how many entries were added up to it.
             place = attrs.evolve(place, passed=info.added)
-        return place, entries
+        return place.before(StreamId.parse(entries[0][0])) if entries else place, entries
 
     def _is_another(self, info: StreamInfo, place: Place, entries: Entries) -> bool:
         if info.is_another_than(place.id, place.passed, _found(info, entries)):

@@ -21,6 +21,7 @@ ID = "id"
 
 PASSED = "entriesPassed"
 WITHIN = "within"
+WITHIN_ID = "withinId"
 COMPLETE = "complete"
 DELIVERY = "delivery"
 
@@ -44,6 +45,7 @@ def stream_key(stream: str) -> OffsetManagerKey:
 class Place:
     """Where reading goes on in a stream: behind the entry `id`, and behind the first `within` records of the next one.
 
+    That one has the id `inside`: if it goes before the rest of it is read, the entry that is next then is another.
     `passed` is how many entries were ever added to the stream up to there, None where nobody knows; `records` have
     gone out.
     """
@@ -52,6 +54,11 @@ class Place:
     within: int = 0
     records: int = 0
     passed: int | None = None
+    inside: StreamId | None = None
+
+    def before(self, first: StreamId) -> "Place":
+        """The same place, now that the entry that is next has this id."""
+        return self if self.inside in {None, first} else attrs.evolve(self, within=0, inside=None)
 
 
 class RedisOffsetEntry(OffsetManagerEntry):
@@ -67,6 +74,7 @@ class RedisOffsetEntry(OffsetManagerEntry):
                 within=self.get_int(WITHIN) or 0,
                 records=self.record_count,
                 passed=self.get_int(PASSED),
+                inside=StreamId.parse(inside) if (inside := self.get_string(WITHIN_ID)) else None,
             )
         except (ValueError, OffsetValueError) as error:
             raise OffsetValueError(
@@ -82,6 +90,7 @@ class RedisOffsetEntry(OffsetManagerEntry):
             RECORD_COUNT: place.records,
             PASSED: place.passed,
             WITHIN: place.within or None,
+            WITHIN_ID: str(place.inside) if place.within and place.inside else None,
             COMPLETE: complete or None,
             DELIVERY: delivery,
         }

@@ -49,9 +49,11 @@ class _Places:
     def after(self, count: int) -> Place:
         passed = bisect_right(self.ends, count)
         before = self.ends[passed - 1] if passed else 0
+        within = count - before + (0 if passed else self.start.within)
         return Place(
             id=StreamId.parse(self.entries[passed - 1][0]) if passed else self.start.id,
-            within=count - before + (0 if passed else self.start.within),
+            within=within,
+            inside=StreamId.parse(self.entries[passed][0]) if within else None,
             records=self.start.records + count,
             passed=None if self.start.passed is None else self.start.passed + passed,
         )

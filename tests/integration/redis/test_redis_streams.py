@@ -169,6 +169,19 @@ class TestValues:
         assert harness.values() == [b'{"n":%d}' % number for number in range(1, 5)]
         assert harness.offset(stream=stream)["within"] == 1
 
+    @pytest.mark.parametrize("lost", ["the entry that was begun", "one behind it"])
+    def test_what_was_read_of_an_entry_is_of_that_entry(self, harness, stream, add, client, lost):
+        """Where entries go meanwhile, none of the one that was begun comes again, and none of another is left out."""
+        begun, behind = add(stream, '{"n":1}\n{bad', '{"n":2}\n{"n":3}')
+        add(stream, '{"n":4}\n{"n":5}')
+        changes = {"input__format": "jsonl", "value__converter": "json", "data__loss": "continue"}
+        with pytest.raises(DataError):
+            harness.run(**changes)
+        client.xdel(stream, begun if lost == "the entry that was begun" else behind)
+        harness.run(errors__tolerance="all", **changes)
+        wanted = range(1, 6) if lost == "the entry that was begun" else (1, 4, 5)
+        assert harness.values() == [b'{"n":%d}' % number for number in wanted]
+
     def test_a_field_that_is_missing(self, harness, stream, add, client):
         """An entry without the field is a bad record, named with its place."""
         add(stream, "1")
