@@ -12,7 +12,8 @@ from typing import Any
 
 import attrs
 
-from headrace.converters.json_schema import SchemaWriter, float32, logical_value, plain_decimal, unscaled_bytes
+from headrace.converters.float32 import floats32
+from headrace.converters.json_schema import SchemaWriter, logical_value, plain_decimal, unscaled_bytes
 from headrace.framework.connect_text import java_double
 from headrace.framework.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema
 
@@ -84,7 +85,7 @@ class Preparing:
             case "float64":
                 return self._floats
             case "float32":
-                return lambda column: self._floats(list(map(float32, column))) if _only(float, column) else None
+                return lambda column: self._floats(floats32(column)) if _only(float, column) else None
             case "bytes":
                 return _base64
         kind = _PLAIN.get(schema.type)

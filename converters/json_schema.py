@@ -1,8 +1,6 @@
 """Values with a schema as JSON, and schemas as JSON, byte for byte as Kafka Connect's converter writes them."""
 
 import base64
-import math
-import struct
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -10,18 +8,16 @@ from typing import Any
 
 import attrs
 
+from headrace.converters.float32 import float32
 from headrace.converters.json_text import text_of
-from headrace.framework.connect_text import java_double
 from headrace.framework.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema
 
-__all__ = ["SchemaWriter", "float32", "logical_value", "plain_decimal", "unscaled_bytes"]
+__all__ = ["SchemaWriter", "logical_value", "plain_decimal", "unscaled_bytes"]
 
 _TYPE_NAMES = {"float32": "float", "float64": "double"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MOST_DIGITS = 10_000
-_FLOAT = struct.Struct(">f")
-_SMALLEST_NORMAL = 1.2e-38
 
 
 @attrs.frozen(kw_only=True)
@@ -152,25 +148,6 @@ def logical_value(name: str, value: Any) -> int:
     if name == TIME and isinstance(value, time):
         return ((value.hour * 60 + value.minute) * 60 + value.second) * 1000 + value.microsecond // 1000
     raise TypeError(f"{type(value).__name__} is no {name.rpartition('.')[2]}")
-
-
-def float32(value: float) -> float:
-    """The number with the shortest digits that is the same float of 32 bits: what Java writes of one."""
-    if not math.isfinite(value):
-        return float(value)
-    packed = _pack(value)
-    for digits in range(5 if abs(value) > _SMALLEST_NORMAL else 1, 8):
-        found = float(f"{_FLOAT.unpack(packed)[0]:.{digits}e}")
-        if _pack(found) == packed:
-            return found
-    return float(f"{_FLOAT.unpack(packed)[0]:.8e}")
-
-
-def _pack(value: float) -> bytes:
-    try:
-        return _FLOAT.pack(value)
-    except OverflowError as error:
-        raise ValueError(f"{java_double(value)} is beyond a float of 32 bits") from error
 
 
 def _unscaled(schema: Schema, value: Any) -> int:

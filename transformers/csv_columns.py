@@ -22,6 +22,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _PLAIN_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
 _PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_BELOW_A_MILLISECOND = re.compile(r"[.,][0-9]{3}0*[1-9]")
 _DECIMAL_TYPE = re.compile(r"decimal\(([0-9]{1,4})\)")
 _TYPE = re.compile(r"\s*([^,:]+?)\s*:\s*([a-z0-9]+(?:\([0-9]+\))?)\s*")
 
@@ -191,6 +192,7 @@ def _day_time(text: str) -> int:
         found = time.fromisoformat(text)
     except ValueError as error:
         raise ValueError("is no time such as 23:59:59.999") from error
+    _refuse_finer(text)
     return ((found.hour * 60 + found.minute) * 60 + found.second) * 1000 + found.microsecond // 1000
 
 
@@ -199,8 +201,14 @@ def _moment(text: str) -> int:
         found = datetime.fromisoformat(text)
     except ValueError as error:
         raise ValueError("is no time such as 2024-12-31T23:59:59Z") from error
+    _refuse_finer(text)
     since = (found if found.tzinfo else found.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86400 + since.seconds) * 1000 + since.microseconds // 1000
+
+
+def _refuse_finer(text: str) -> None:
+    if _BELOW_A_MILLISECOND.search(text):
+        raise ValueError("is not in whole milliseconds, and Kafka Connect's times are (as a string it may be)")
 
 
 _READERS: Mapping[str, Callable[[str], Any]] = {

@@ -24,6 +24,7 @@ _LITTLE = 4096
 _END_BYTES = 2
 """What a row has besides its own bytes: the end of a line."""
 
+_LARGEST_LIMIT = 2**62
 _BEYOND_BYTES = 1024 * 1024
 """By how much a row may be too long and still be looked for as a whole."""
 
@@ -128,7 +129,7 @@ def read_rows(
     too long is a `BadRow` as a whole, unless it is so by more than a megabyte.
     """
     # A setting of the whole process, which is never lowered again: our own limit is the one that counts.
-    csv.field_size_limit(max(csv.field_size_limit(), limit + 2 * _BEYOND_BYTES if limit else 2**31 - 1))
+    csv.field_size_limit(max(csv.field_size_limit(), min(limit or 2**31, _LARGEST_LIMIT) + 2 * _BEYOND_BYTES))
     return _Reading(cursor, dialect, limit, start, tolerant).parts()
 
 
@@ -212,7 +213,7 @@ class _Reading:
             lines, size = data.count(b"\n"), len(data)
         self._rest = self._rest[size:]
         self.start = attrs.evolve(self.start, byte=self.start.byte + size, line=self.start.line + lines)
-        if bad is None and sees_all and self.limit and len(self._rest) > self._longest_whole:
+        if bad is None and sees_all and self._is_too_long_already:
             bad = self._too_long(0)
         return part, bad
 
@@ -289,6 +290,12 @@ class _Reading:
                 self._long_row = (lines_after - lines, end - begin) if end - begin <= self._longest_whole else None
                 return attrs.evolve(part, rows=part.rows[:index]), self._too_long(lines)
         return None
+
+    @property
+    def _is_too_long_already(self) -> bool:
+        """Whether what is held is the beginning of a row that is too long, however it goes on; blank lines are none."""
+        most = self._longest_whole
+        return self.limit > 0 and len(self._rest) > most and len(self._rest.lstrip(b"\r\n")) > most
 
     @property
     def _longest_whole(self) -> int:

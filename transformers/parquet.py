@@ -20,7 +20,6 @@ from headrace.transformers.compression import TOO_MUCH_FROM
 from headrace.transformers.options import FormatOptions
 from headrace.transformers.parquet_file import RangedFile, merged
 from headrace.transformers.parquet_footer import Group, extent, groups_of
-from headrace.transformers.parquet_repeats import bounded, repeating_texts
 from headrace.transformers.parquet_schema import ParquetSchema
 from headrace.transformers.seeking import Cursor, SeekableStream
 
@@ -172,20 +171,18 @@ class _Reading:
         from pyarrow import parquet as pq  # noqa: PLC0415 - an extra brings it
 
         try:
-            file = pq.ParquetFile(self.source, pre_buffer=False, coerce_int96_timestamp_unit="us")
+            read = partial(
+                pq.ParquetFile,
+                self.source,
+                pre_buffer=False,
+                coerce_int96_timestamp_unit="us",
+                page_checksum_verification=True,
+            )
+            file = read()
             self._wanted = self._columns(file)
             self._groups = groups_of(file, self._wanted, self.source.seek(0, io.SEEK_END))
-            is_large = any(group.packed > _HELD_BYTES for group in self._groups)
-            texts = repeating_texts(file, self._wanted)
-            if is_large or texts:
-                return pq.ParquetFile(
-                    self.source,
-                    metadata=file.metadata,
-                    pre_buffer=False,
-                    buffer_size=_BATCH_BYTES if is_large else 0,
-                    read_dictionary=texts,
-                    coerce_int96_timestamp_unit="us",
-                )
+            if any(group.packed > _HELD_BYTES for group in self._groups):
+                return read(metadata=file.metadata, buffer_size=_BATCH_BYTES)
         except PipelineError:
             raise
         except Exception as error:  # pyarrow has many, and the standard library's among them
@@ -208,16 +205,13 @@ class _Reading:
             batch = self._next(found)
             if batch is None:
                 raise self._bad("the row group has fewer rows than the footer says", None)
-            pieces, fitting = bounded(batch, _BATCH_BYTES), most
-            while (piece := self._next(pieces)) is not None:
-                rows = self._cast(piece)
-                fitting = _fitting(rows.num_rows, rows.nbytes)
-                skip = min(max(0, self.done - before), rows.num_rows)
-                before += rows.num_rows
-                if skip < rows.num_rows:
-                    yield rows.slice(skip)
-            most = min(4 * most, fitting)
+            batch = self._cast(batch)
+            most = min(4 * most, _fitting(batch.num_rows, batch.nbytes))
             file.reader.set_batch_size(most)
+            skip = min(max(0, self.done - before), batch.num_rows)
+            before += batch.num_rows
+            if skip < batch.num_rows:
+                yield batch.slice(skip)
 
     def _next(self, found: Iterator[Any]) -> Any:
         try:
@@ -314,6 +308,9 @@ class _Reading:
         ratio, packed, unpacked = self.options.max_decompression_ratio, group.packed, group.unpacked
         if ratio and unpacked > max(TOO_MUCH_FROM, ratio * packed):
             raise self._bad(f"{packed} bytes of a row group hold {unpacked}, see max.decompression.ratio", None)
+        limit = self.options.max_record_bytes
+        if limit and group.largest_mean > limit and unpacked > _HELD_BYTES:
+            raise self._bad(f"a row has more than {limit} bytes, see max.record.bytes", None)
 
     def _bad(self, what: str, error: Exception | None) -> DataError:
         reason = f" ({' '.join(str(error).split())})" if error else ""

@@ -20,7 +20,8 @@ class Group:
     """A row group: `count` rows behind the first `before`, whose first byte is at `begins`.
 
     Of the columns that are wanted, `packed` and `unpacked` are the bytes that they have in the file and without their
-    compression; `repeats` says that a long text among them may be in the file once, and stand in many rows.
+    compression, `largest_mean` what a value has in the column of the largest; `repeats` says that a long text among
+    them may be in the file once, and stand in many rows.
     """
 
     index: int
@@ -29,6 +30,7 @@ class Group:
     begins: int
     packed: int
     unpacked: int
+    largest_mean: int
     repeats: bool
 
 
@@ -82,6 +84,7 @@ def _group(group: Any, index: int, before: int, wanted: Sequence[int]) -> Group:
         begins=min((extent(chunk)[0] for chunk in chunks), default=0),
         packed=sum(chunk.total_compressed_size for chunk in mine),
         unpacked=sum(chunk.total_uncompressed_size for chunk in mine),
+        largest_mean=max((chunk.total_uncompressed_size // max(1, chunk.num_values) for chunk in mine), default=0),
         repeats=any(chunk.has_dictionary_page and chunk.physical_type in _OF_ANY_LENGTH for chunk in mine),
     )
 

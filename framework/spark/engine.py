@@ -16,10 +16,10 @@ from pyspark.sql.streaming import StreamingQuery
 from headrace.framework.backoff import LONGEST_S
 from headrace.framework.driver.coordinator import Coordinator
 from headrace.framework.errors import SourceError, Where
-from headrace.framework.registry import Kind
 from headrace.framework.spark.failure import lost_task, reason_of, unusable_python
+from headrace.framework.spark.ready import ReadyWorkers
 from headrace.framework.spark.shipping import pickled_source, ship_package
-from headrace.framework.spark.tasks import get_ready, run_tasks
+from headrace.framework.spark.tasks import run_tasks
 from headrace.framework.worker.plan import TaskPlan, TaskReport
 
 __all__ = ["SparkEngine"]
@@ -47,6 +47,7 @@ class SparkEngine:
     _query: StreamingQuery | None = attrs.field(default=None, init=False)
     _over: threading.Event = attrs.field(factory=threading.Event, init=False)
     _source: bytes | None = attrs.field(default=None, init=False)
+    _workers: ReadyWorkers | None = attrs.field(default=None, init=False)
     _failed_batches: int = attrs.field(default=0, init=False)
 
     def run(self) -> None:
@@ -68,7 +69,8 @@ class SparkEngine:
                 slots,
             )
             self.coordinator.warn(f"{tasks} source tasks share {slots} Spark slots")
-        threading.Thread(target=self._get_workers_ready, name="headrace-ready", daemon=True).start()
+        self._workers = ReadyWorkers(context, self.coordinator.config, is_pickled=self._source is not None)
+        self._workers.start()
         self._checkpoint = Path(tempfile.mkdtemp(prefix="headrace-ticks-"))
         ticks = self.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
         self._query = (
@@ -77,22 +79,6 @@ class SparkEngine:
             .option("checkpointLocation", self._checkpoint.as_uri())
             .start()
         )
-
-    def _get_workers_ready(self) -> None:
-        """Have Spark start its Python processes beside the query, which takes about as long."""
-        config, context, source = self.coordinator.config, self.spark.sparkContext, self._source
-        plugins = {
-            Kind.SOURCES: self.coordinator.props["connector.class"],
-            Kind.TRANSFORMERS: config.input_format,
-            Kind.CONVERTERS: config.value_converter,
-            Kind.SINKS: config.sink,
-        }
-        count = min(config.tasks_max, context.defaultParallelism)
-        try:
-            context.setJobGroup(f"headrace-{config.name}-ready", "headrace: Python processes get ready")
-            context.parallelize(range(count), count).mapPartitions(lambda _: get_ready(_, plugins, source)).collect()
-        except Exception as error:  # noqa: BLE001 - Spark may raise anything; the first plan meets it, and says it
-            log.info("%s: no Python process got ready before its time: %s", config.name, reason_of(error))
 
     def wait(self) -> None:
         """Wait until the run is over, then end the query."""
@@ -103,6 +89,8 @@ class SparkEngine:
 
     def _end_query(self) -> None:
         query, self._query = self._query, None
+        if self._workers is not None:
+            self._workers.close()
         if query is None:
             return
         failure = query.exception()

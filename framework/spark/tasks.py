@@ -2,14 +2,13 @@
 
 import pickle
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 from pyspark import TaskContext
 
 from headrace.framework import registry
 from headrace.framework.errors import FencedError, RetriableError
-from headrace.framework.registry import Kind
 from headrace.framework.worker.execute import configured, execute
 from headrace.framework.worker.plan import Ended, TaskPlan, TaskReport
 from headrace.framework.worker.signals import TaskSignals
@@ -18,15 +17,7 @@ from headrace.offsets.kafka.records import BegunWord, Control, EndedWord, Genera
 from headrace.offsets.kafka.settings import KafkaSettings
 from headrace.offsets.kafka.words import TaskWords
 
-__all__ = ["get_ready", "run_tasks"]
-
-
-def get_ready(_: Iterable[int], plugins: Mapping[Kind, str], source: bytes | None) -> Iterator[int]:
-    """Import what a plan is going to need, so that the first one does not wait for it: for `mapPartitions`."""
-    for kind, name in plugins.items():
-        if source is None or kind is not Kind.SOURCES:
-            registry.find(kind, name)
-    return iter(())
+__all__ = ["run_tasks"]
 
 
 def run_tasks(groups: Iterable[Sequence[TaskPlan]], source: bytes | None, tasks: int) -> Iterator[TaskReport]:

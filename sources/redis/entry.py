@@ -11,7 +11,7 @@ from headrace.offsets.entry import RECORD_COUNT, OffsetManagerEntry
 from headrace.offsets.key import OffsetManagerKey
 from headrace.sources.redis.ids import FIRST, StreamId
 
-__all__ = ["ID", "STREAM", "Entries", "Place", "RedisOffsetEntry", "stream_key", "until"]
+__all__ = ["ID", "STREAM", "WITHIN_ID", "Entries", "Place", "RedisOffsetEntry", "stream_key", "until"]
 
 STREAM = "stream"
 """The name of a stream in its source partition."""
@@ -103,4 +103,4 @@ class RedisOffsetEntry(OffsetManagerEntry):
 
 
 def _named(error: Exception) -> str:
-    return str(error) if isinstance(error, OffsetValueError) else f"{ID} {error}"
+    return str(error) if isinstance(error, OffsetValueError) else f"an id {error}"

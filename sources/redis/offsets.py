@@ -11,13 +11,14 @@ from headrace.framework.source_offsets import SourceOffsets
 from headrace.offsets.checks import count_faults, flag_faults, partition_faults, slip_faults, text_faults
 from headrace.offsets.entry import RECORD_COUNT
 from headrace.sources.redis.config import RedisConfig
-from headrace.sources.redis.entry import COMPLETE, DELIVERY, ID, PASSED, STREAM, WITHIN
+from headrace.sources.redis.entry import COMPLETE, DELIVERY, ID, PASSED, STREAM, WITHIN, WITHIN_ID
 from headrace.sources.redis.ids import StreamId
 
 __all__ = ["RedisOffsets"]
 
 COUNTS = (RECORD_COUNT, PASSED, WITHIN)
-KNOWN = (*COUNTS, ID, COMPLETE, DELIVERY)
+IDS = (ID, WITHIN_ID)
+KNOWN = (*COUNTS, *IDS, COMPLETE, DELIVERY)
 
 
 @attrs.frozen
@@ -45,8 +46,9 @@ class RedisOffsets(SourceOffsets):
 
 
 def _id_faults(offset: Mapping[str, Any]) -> Iterator[Fault]:
-    given = offset.get(ID, "0-0")
-    try:
-        StreamId.parse(given if isinstance(given, str) else "")
-    except ValueError as error:
-        yield Fault(f"offset.{ID}", str(given), str(error))
+    for name in IDS:
+        given = offset.get(name, "0-0")
+        try:
+            StreamId.parse(given if isinstance(given, str) else "")
+        except ValueError as error:
+            yield Fault(f"offset.{name}", str(given), str(error))

@@ -44,7 +44,8 @@ class RedisReplays(Replays):
         stream, after = str(letter.source_partition[STREAM]), RedisOffsetEntry(key, letter.source_offset).place()
         where = Where(stage=Stage.READ, object=stream, position=f"entry {after.id}")
         # What is not the last record of its entry lies behind the entry that its offset names.
-        first, last = (f"({after.id}", "+") if after.within else (str(after.id), str(after.id))
+        named = after.inside or (None if after.within else after.id)
+        first, last = (f"({after.id}", "+") if named is None else (str(named), str(named))
         with redis_failures(where):
             entries = self._client.xrange(stream, first, last, count=1)
         if not entries:

@@ -5,8 +5,9 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.converters.float32 import float32, floats32
 from headrace.converters.json_rows import rows_writer
-from headrace.converters.json_schema import SchemaWriter, float32
+from headrace.converters.json_schema import SchemaWriter
 from headrace.framework.schema import DATE, TIMESTAMP, Field, Schema, decimal_schema, logical_schema
 from headrace.framework.table import Table
 
@@ -114,3 +115,9 @@ def test_floats_of_32_bits_come_back(value):
     shorter = f"{value:.{max(0, len(repr(Decimal(repr(found)).as_tuple().digits)) // 3 - 2)}e}"
     assert float32(found) == found
     assert len(repr(float(shorter))) <= len(repr(found)) + 4
+
+
+@given(st.lists(SMALL_FLOATS | st.floats(2**-9, 2**23, width=32) | st.integers(1, 10**6).map(lambda n: n / 1000)))
+def test_a_column_of_floats_is_what_each_of_them_is(column):
+    """Floats of 32 bits that are written a column at a time have the digits that each has by itself."""
+    assert list(map(repr, floats32(column))) == list(map(repr, map(float32, column)))

@@ -33,7 +33,7 @@ def test_the_driver(job, at_random, engine, times):
     job.slow_down(SLOWLY)
     counted = high = 0
     while counted < times:
-        job.feed(60)
+        job.feed(240)
         running = job.start("--available-now", *engine, **OFTEN_OPEN)
         if job.watch.await_open_transaction(running, beyond=high):
             pause(at_random.uniform(0, 1.0))
@@ -102,8 +102,11 @@ def finish(job, running):
 
 
 def kill_with_all_below(running):
-    """Kill a driver, and wait until everything that it had started is gone."""
-    below = psutil.Process(running.pid).children(recursive=True)
+    """Kill a driver, unless it has just ended by itself, and wait until everything that it had started is gone."""
+    try:
+        below = psutil.Process(running.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        below = []
     running.kill()
     _, alive = psutil.wait_procs(below, timeout=60)
     assert not alive, [process.cmdline() for process in alive]

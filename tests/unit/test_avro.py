@@ -158,17 +158,19 @@ def test_logical_types_are_carried():
                 "type": {"type": "fixed", "name": "F", "size": 8, "logicalType": "decimal", "precision": 9, "scale": 2},
             },
             {"name": "id", "type": {"type": "string", "logicalType": "uuid"}},
+            {"name": "raw", "type": {"type": "fixed", "name": "U", "size": 16, "logicalType": "uuid"}},
             {"name": "small", "type": {"type": "int", "connect.type": "int8"}},
         ],
     }  # fmt: skip
     number_seven = uuid.UUID(int=7)
     value = {
         "day": 19_000, "time": 5, "at": -1, "fine": 2**60, "price": Decimal("-1" + "2" * 36 + ".345"),
-        "fixed": Decimal("-0.01"), "id": number_seven, "small": 3,
+        "fixed": Decimal("-0.01"), "id": number_seven, "raw": number_seven.bytes, "small": 3,
     }  # fmt: skip
     (batch,) = transformer().batches(SeekableBytes(written(schema, [value, value | {"at": None}])), Position())
 
-    assert batch.values == [value | {"id": str(number_seven)}, value | {"id": str(number_seven), "at": None}]
+    ids = dict.fromkeys(("id", "raw"), str(number_seven))
+    assert batch.values == [value | ids, value | ids | {"at": None}]
     assert batch.schema.name == "org.example.Logical"
     assert batch.schema.doc == "all of them"
     fields = {field.name: field.schema for field in batch.schema.fields}
@@ -179,6 +181,7 @@ def test_logical_types_are_carried():
         MICRO_TIMESTAMP,
         DECIMAL,
         DECIMAL,
+        UUID,
         UUID,
         None,
     ]

@@ -151,6 +151,9 @@ def test_types_by_name():
         ("date", "31.12.2024"),
         ("timestamp", "soon"),
         ("time", "25:00"),
+        ("time", "00:00:00.0009"),
+        ("timestamp", "2024-12-31T23:59:59.123456Z"),
+        ("timestamp", "2024-12-31T23:59:59.1230000001+01:00"),
     ],
 )
 def test_a_text_of_another_type_is_an_error(kind, text):

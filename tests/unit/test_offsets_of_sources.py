@@ -25,6 +25,8 @@ def offsets_of(props):
     [
         (STREAM, {"id": "5-1", "recordCount": 7, "entriesPassed": 9, "within": 1, "complete": True}, []),
         (STREAM, {"id": "5-1", "recordCount": 7, "delivery": "a:1", "others": "stay"}, []),
+        (STREAM, {"id": "5-1", "within": 1, "withinId": "6-0"}, []),
+        (STREAM, {"id": "5-1", "within": 1, "withinId": "next"}, ["offset.withinId"]),
         (STREAM, {"id": "abc"}, ["offset.id"]),
         (STREAM, {"id": 5}, ["offset.id"]),
         (

@@ -1,0 +1,74 @@
+"""Python processes that are there, with what a plan needs, before there is a plan."""
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+
+import attrs
+from pyspark import SparkContext
+
+from headrace.framework import registry
+from headrace.framework.config import SourceCommonConfig
+from headrace.framework.registry import Kind
+
+__all__ = ["ReadyWorkers"]
+
+log = logging.getLogger(__name__)
+
+MOST = 8
+ENDED_WITHIN_S = 2.0
+
+
+@attrs.define
+class ReadyWorkers:
+    """Has Spark start a few Python processes beside the streaming query, which takes about as long to start.
+
+    One small job, on a thread of its own; the first plans find the processes that it has left. Nothing depends on it:
+    where it fails, the first plan fails the same way, and says so. `is_pickled` says that the source's class comes with
+    the plans. After `close` there is no job any more, whether it has begun or waits for an executor.
+    """
+
+    context: SparkContext
+    config: SourceCommonConfig
+    is_pickled: bool
+    _closed: threading.Event = attrs.field(factory=threading.Event, init=False)
+    _thread: threading.Thread | None = attrs.field(default=None, init=False)
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        if self.context.getConf().get("spark.python.worker.reuse", "true") == "true":
+            self._thread = threading.Thread(target=self._run, name="headrace-ready", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """End the job, if it is not over."""
+        self._closed.set()
+        if self._thread is not None and self._thread.is_alive():
+            self.context.cancelJobGroup(self._group)
+            self._thread.join(ENDED_WITHIN_S)
+
+    @property
+    def _group(self) -> str:
+        return f"headrace-{self.config.name}-ready"
+
+    def _run(self) -> None:
+        plugins = {
+            Kind.TRANSFORMERS: self.config.input_format,
+            Kind.CONVERTERS: self.config.value_converter,
+            Kind.SINKS: self.config.sink,
+            **({} if self.is_pickled else {Kind.SOURCES: self.config.connector_class}),
+        }
+        try:
+            count = min(self.config.tasks_max, self.context.defaultParallelism, MOST)
+            self.context.setJobGroup(self._group, "headrace: Python processes get ready", interruptOnCancel=True)
+            work = self.context.parallelize(range(count), count).mapPartitions(lambda _: _imported(plugins))
+            if not self._closed.is_set():
+                work.collect()
+        except Exception as error:  # noqa: BLE001 - Spark may raise anything
+            log.info("%s: no Python process got ready before its time: %s", self.config.name, type(error).__name__)
+
+
+def _imported(plugins: Mapping[Kind, str]) -> Iterator[int]:
+    for kind, name in plugins.items():
+        registry.find(kind, name)
+    return iter(())
