@@ -60,8 +60,9 @@ def test_a_start_is_not_idle(trial, monkeypatch):
     assert ended(trial, "idle:300", transaction__boundary="poll").records == 10
 
 
-def test_the_first_split_that_meets_the_rule_stops_the_others(trial):
-    """Of two tasks one is held up and the other meets the rule: the run ends, and both have stopped."""
+def test_the_first_split_that_meets_the_rule_stops_the_others(trial, monkeypatch):
+    """Of two tasks one is held up and the other meets the rule: the run ends, and both have stopped, being told to."""
+    monkeypatch.setattr("headrace.framework.spark.engine.KILLED_WITHIN_S", 10_000.0)
     trial.add("slow", 500)
     trial.add("quick", 10)
     released = threading.Event()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from headrace.framework.driver.coordinator import Coordinator
 from headrace.framework.errors import ConfigError
 from headrace.framework.run import Run, on_threads
 from headrace.testing.engines import Engine
@@ -32,6 +33,26 @@ def trial(redis_port, kafka_bootstrap_servers, engine):
         harness.close()
 
 
+@pytest.fixture(autouse=True)
+def nobody_is_forced(monkeypatch):
+    """No task is ended by force, however long it takes: a run ends because its tasks were told to."""
+    monkeypatch.setattr("headrace.framework.spark.engine.KILLED_WITHIN_S", 10_000.0)
+
+
+@pytest.fixture
+def plans(monkeypatch):
+    """The plans that the run's tasks have been given."""
+    found, tick = [], Coordinator.tick
+
+    def noted(coordinator):
+        made = tick(coordinator)
+        found.extend(made)
+        return made
+
+    monkeypatch.setattr(Coordinator, "tick", noted)
+    return found
+
+
 @pytest.fixture
 def busy(trial):
     """A stream of ten entries, one in each second from the first second of 1970 on, beside one that is idle."""
@@ -53,9 +74,10 @@ def ended(trial, rule):
     ("rule", "count"),
     [("position:6000-0", 6), ("position:6500", 6), ("time:1970-01-01T00:00:06Z", 5), ("count:4", 4)],
 )
-def test_one_stream_meets_the_rule_while_another_is_idle(trial, busy, rule, count):
-    """The run ends with the last entry that the rule lets through, and does not wait for the idle stream."""
+def test_one_stream_meets_the_rule_while_another_is_idle(trial, busy, plans, rule, count):
+    """The run ends with the last entry that the rule lets through, and does not wait for another task's idle stream."""
     assert ended(trial, rule).records == count
+    assert {plan.task_id for plan in plans if plan.splits} == {0, 1}
     assert trial.values() == busy[:count]
 
 
