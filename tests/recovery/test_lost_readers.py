@@ -18,8 +18,10 @@ from headrace.offsets.kafka.settings import KafkaSettings
 from headrace.testing import S3Harness
 from headrace.testing.engines import Engine
 from headrace.testing.faulty_files import STUCK, FaultScript
+from headrace.testing.faulty_redis import PASS
 from headrace.testing.faulty_s3 import Answer, CutBody, Fault
 from headrace.testing.files_harness import FilesHarness
+from headrace.testing.redis_harness import RedisHarness
 from headrace.testing.trial import Trial, fresh_name
 
 pytestmark = pytest.mark.xdist_group("kafka")
@@ -111,6 +113,48 @@ def test_a_file_whose_reader_is_killed(kafka_bootstrap_servers, spark_on_threads
     assert trial.values() == trial.everything()
     assert {task.task: task.records for task in summary.tasks} == {lost: done, 1 - lost: 200 - done}
     assert claims(trial) == 2
+
+
+@pytest.mark.parametrize("mode", ["offsets", "group"])
+def test_a_stream_whose_reader_is_killed(  # noqa: PLR0917 - fixtures
+    kafka_bootstrap_servers, redis_port, spark_on_threads, eventually, caplog, mode
+):
+    """A stream goes on with the other task where the dead one's last commit was, and every entry comes once."""
+    with RedisHarness(redis_port) as harness:
+        trial = trial_of(harness, kafka_bootstrap_servers, spark_on_threads)
+        trial.add("torn", 200)
+        of_mode = {"redis__mode": mode, "redis__group": "g"} if mode == "group" else {}
+        harness.faulty.hold()
+        harness.faulty.script(PASS, PASS)
+        with trial.running(
+            tasks__max="2",
+            batch__max__ms=NEVER_MS,
+            redis__read__count="10",
+            transaction__boundary__interval__ms="100",
+            stop__rule="snapshot",
+            **of_mode,
+        ) as running:
+            for attempt in range(1, ATTEMPTS + 1):
+                eventually(lambda attempt=attempt: running.handle.status().progress.records == 20 * attempt)
+                os.kill(eventually(lambda: client_of(harness.faulty)), signal.SIGKILL)
+                harness.faulty.script(PASS, PASS)
+            harness.faulty.release()
+            summary = running.ended()
+
+    [lost] = moves(caplog)
+    assert (summary.state, summary.error) == ("COMPLETED", None)
+    assert trial.values() == trial.everything()
+    assert {task.task: task.records for task in summary.tasks} == {lost: 20 * ATTEMPTS, 1 - lost: 200 - 20 * ATTEMPTS}
+    assert claims(trial) == 2
+
+
+def client_of(faulty):
+    """Another process that is connected to a proxy."""
+    port = int(faulty.url.rpartition(":")[2])
+    for connection in psutil.net_connections("tcp4"):
+        if connection.raddr and connection.raddr.port == port and connection.pid not in {None, os.getpid()}:
+            return connection.pid
+    return None
 
 
 def reader_of(path):
