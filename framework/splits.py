@@ -168,6 +168,10 @@ class SplitEnumeratorContext(Protocol[S_contra]):
         """Count something of the source's own, from any thread; requests as `<source>_list_calls` and the like."""
         ...
 
+    def rule_met(self) -> None:
+        """What was committed before meets the stop rule, a `position` or `time`: the run ends, whatever is left."""
+        ...
+
     def signal_no_more_splits(self, reader_id: int) -> None:
         """Tell a reader that what it has is all that it gets.
 
@@ -273,10 +277,7 @@ class SourceReaderContext(Protocol):
         ...
 
     def rule_met(self) -> None:
-        """What `poll` returns next, or has just returned, meets the run's stop rule: the whole run ends with it.
-
-        For rules that only the source can tell, `position` and `time`; the others the framework looks after.
-        """
+        """What `poll` returns next, or has just returned, meets the rule's `position` or `time`: the whole run ends."""
         ...
 
     def split_finished(self, split_id: str) -> None:
@@ -376,8 +377,7 @@ class SplitSource(ABC, Generic[S]):
     def finished_version(self, offset: Mapping[str, Any]) -> str | None:  # noqa: ARG002 - for sources that can tell
         """The version that a stored offset says was read to its end; None if it was not, or its version is not known.
 
-        A source that says so has the entries of what is finished rolled up once there are many; its enumerator then
-        asks `context.offsets.rolled_up` about what has no entry.
+        Entries that say so are rolled up once there are many: `context.offsets.rolled_up` knows what has no entry.
         """
         return None
 

@@ -275,11 +275,9 @@ class Coordinator:
         stalled = any(state.stall.is_on for state in self._states.values())
         busy = not self._running.isdisjoint(self._not_begun)
         if self._host is not None:
-            stalled, busy, unsure = (
-                stalled or self._host.is_stalled,
-                busy or self._host.is_reading,
-                self._host.is_looking,
-            )
+            self._rule.met |= self._host.is_rule_met
+            stalled, busy = stalled or self._host.is_stalled, busy or self._host.is_reading
+            unsure = self._host.is_looking
         else:
             unsure = bool(self._running) and self.config.transaction_boundary is Boundary.OBJECT
         self._rule.look(Signs(records=self.progress().records, stalled=stalled, busy=busy, unsure=unsure))

@@ -55,6 +55,7 @@ class EnumeratorHost:
     renewed: frozenset[OffsetManagerKey] = attrs.field(factory=frozenset, init=False)
     skipped: int = attrs.field(default=0, init=False)
     completed: int = attrs.field(default=0, init=False)
+    is_rule_met: bool = attrs.field(default=False, init=False)
     _warnings: list[str] = attrs.field(factory=list, init=False)
     _unsaid: int = attrs.field(default=0, init=False)
     _planned: dict[int, dict[str, Split]] = attrs.field(factory=dict, init=False)
@@ -297,6 +298,11 @@ class EnumeratorHost:
         """Count something of the source's own."""
         with self._counting:
             self.counted[name] = self.counted.get(name, 0) + by
+
+    def rule_met(self) -> None:
+        """The run has nothing to read, as the rule has it."""
+        self.is_rule_met = True
+        self.wake.set()
 
     def signal_no_more_splits(self, reader_id: int) -> None:
         """The reader has all that it gets."""

@@ -217,6 +217,21 @@ class TellingSource(PieceSource):
         return Telling(context)
 
 
+class Through(Telling):
+    """Finds that what was committed before meets the rule."""
+
+    @override
+    def start(self):
+        super().start()
+        self.context.rule_met()
+
+
+class ThroughSource(PieceSource):
+    @override
+    def create_enumerator(self, context, state):
+        return Through(context)
+
+
 @attrs.define
 class Connector:
     """A connector of a test's own: its name is its topic."""
@@ -376,6 +391,15 @@ class TestEvents:
 
         assert [list(plan.events) for plan in (first, second, third, fourth)] == [[{"word": "hello"}]] * 3 + [[]]
         assert [plan.splits for plan in (second, third, fourth)] == [first.splits] * 3
+
+
+def test_a_rule_that_is_met_by_what_was_committed_before_ends_the_run(connector):
+    """An enumerator that says so ends a continuous run before anything of what it has assigned is read."""
+    driver = connector.coordinator(source_of(ThroughSource, Place({"a": [b"1"]})), bounded=False)
+
+    plans, is_over, summary = driver.tick(), driver.is_over, driver.finish()
+
+    assert (plans, is_over, summary.state, summary.records) == ([], True, "COMPLETED", 0)
 
 
 def planned(driver):

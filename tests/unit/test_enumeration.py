@@ -69,6 +69,16 @@ def test_what_it_keeps():
     assert host.counted == {"pieces_list_calls": 1}
 
 
+def test_a_rule_that_is_met_before_anything_is_read():
+    """An enumerator that finds the stop rule met by the offsets wakes the driver, whatever it has assigned."""
+    host = EnumeratorHost("orders", 1, MemoryOffsetStore(), bounded=False)
+    host.assign_split(Piece("a"), 0)
+    host.wake.clear()
+    assert not host.is_rule_met
+    host.rule_met()
+    assert (host.is_rule_met, host.wake.is_set(), host.is_drained) == (True, True, False)
+
+
 @attrs.frozen
 class Version(Piece):
     number: int

@@ -122,8 +122,8 @@ class SplitRun:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left to read, and nothing more comes."""
-        return self.host.is_drained
+        """Whether nothing is left to read and nothing more comes, or what was committed before meets the stop rule."""
+        return self.host.is_drained or self.host.is_rule_met
 
     def until(self, happened: Callable[[], Any]) -> None:
         """Turn again and again until something has happened."""
