@@ -132,6 +132,8 @@ class FilesEnumerator(SplitEnumerator[FileSplit]):
     def _take_in_listed(self, listed: Listed) -> None:
         for found, why in listed.left_out:
             self._leave_out(found, why)
+        if self._is_rule_met(listed.files):
+            self.context.rule_met()
         fresh = [found for found in listed.files if self._settled.get(found.path) != found]
         if self.config.follow:
             self._families.learn(found.path for found in listed.files)
@@ -141,6 +143,19 @@ class FilesEnumerator(SplitEnumerator[FileSplit]):
         # What is no longer there is forgotten: it may come back.
         self._settled = {found.path: found for found in listed.files}
         self._uncleaned &= self._settled.keys()
+
+    def _is_rule_met(self, files: Sequence[FoundFile]) -> bool:
+        """Whether one of the files has been read to the byte of the rule, also by a run that could not say so."""
+        last = self.config.last_byte
+        if last is None:
+            return False
+        known = self.context.offsets.get([file_key(found.path) for found in files])
+        stored = ((found, known.get(file_key(found.path))) for found in files)
+        entries = ((found, FileOffsetEntry.stored(found.path, one)) for found, one in stored if one is not None)
+        return any(
+            entry.byte >= last and self._decided(found, entry) in {Action.READ, Action.FINISHED}
+            for found, entry in entries
+        )
 
     def _complete(self, paths: Iterable[str]) -> list[FileOffsetEntry]:
         known = self.context.offsets.get([file_key(path) for path in paths])

@@ -90,6 +90,26 @@ class TestPosition:
         assert trial.run().records == 18 - count
         assert trial.values() == trial.everything()
 
+    @pytest.mark.parametrize("follow", ["false", "true"])
+    @pytest.mark.parametrize(("byte", "count"), [(LINE_BYTES * 2, 2), (LINE_BYTES * 3, 3)])
+    def test_a_run_that_finds_it_met_ends_at_once(self, trial, follow, byte, count):
+        """A run that comes after the one that met the rule, and did not get to say so, reads nothing and ends."""
+        trial.add("log", 3)
+        assert ended(trial, f"position:{byte}", files__follow=follow).records == count
+        trial.add("next", 3)
+        assert ended(trial, f"position:{byte}", files__follow=follow).records == 0
+        append(trial, "log", [b'{"piece":"log","num'])
+        assert ended(trial, f"position:{byte}", files__follow=follow).records == 0
+        assert trial.values() == records_of("log", count)
+
+    def test_a_file_that_was_read_so_far_in_an_earlier_run_meets_it(self, trial):
+        """What is stored of a file counts, whether it was read by a rule or without one, unless it is another file."""
+        trial.add("log", 9)
+        trial.run()
+        assert ended(trial, f"position:{LINE_BYTES * 4}").records == 0
+        trial.put("log", records_of("new", 9))
+        assert ended(trial, f"position:{LINE_BYTES * 4}").records == 4
+
     def test_a_shorter_file_does_not_meet_it(self, trial):
         """A file that ends before the byte is read as a whole, and the run goes on to one that reaches it."""
         trial.add("a", 2)
@@ -109,6 +129,17 @@ class TestTime:
         assert ended(trial, f"time:{iso(1002)}", tasks__max="2").records == 20
         assert trial.offset("c") is None
         assert trial.run().records == 10
+
+    @pytest.mark.parametrize("tasks", ["1", "3"])
+    def test_a_time_that_has_been_ends_the_run_at_once(self, trial, tasks):
+        """The first listing is the last one, whether there is nothing, nothing from before it, or nothing left."""
+        rule = {"rule": f"time:{iso(1002)}", "discovery__interval__ms": NEVER_MS, "tasks__max": tasks}
+        assert ended(trial, **rule).records == 0
+        trial.add("late", 10)
+        assert ended(trial, **rule).records == 0
+        trial.add("early", 10)
+        modified(trial, "early", 1001)
+        assert [ended(trial, **rule).records for _ in range(2)] == [10, 0]
 
     def test_files_are_read_as_they_come_until_then(self, trial):
         """A time to come ends the run when it is there, with what has come in the meantime."""
