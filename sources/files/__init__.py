@@ -1,12 +1,12 @@
 """Files: those of this machine, and whatever fsspec reaches by a URL.
 
-In the order in which a file meets them: `config` (what the user asks for), `system` (the files of this machine) and
-`urls` (those behind a URL), `listing` (what there is), `objects` (one file), `fingerprint` (by what it is known
-again), `entry` (how far it has been read, and what to do about it), `stream` (its bytes). `parts` and `part_reader`
-are for files that are read in parts, and `cutting` says which are. `following` knows what becomes of files that grow
-and are rotated within a `family`; `cleanup` archives or deletes what is committed; `failures` says in our words what
-the file system says. Above them `splits`, `enumerator` and `reader` make them a split source; `offsets` is for those
-who move its offsets, `replay` for dead letters.
+In the order in which a file meets them: `config` (what the user asks for), `system` (the files of this machine, which
+`globs` names) and `urls` (those behind a URL), `listing` (what there is), `objects` (one file), `fingerprint` (by what
+it is known again), `entry` (how far it has been read, and what to do about it), `stream` (its bytes). `parts` and
+`part_reader` are for files that are read in parts, and `cutting` says which are. `following` knows what becomes of
+files that grow and are rotated within a `family`; `cleanup` archives or deletes what is committed; `failures` says in
+our words what the file system says. Above them `splits`, `enumerator` and `reader` make them a split source; `offsets`
+is for those who move its offsets, `replay` for dead letters.
 
 fsspec is needed for URLs only, and imported when there is one.
 """

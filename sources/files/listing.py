@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from headrace.framework.errors import ObjectVanishedError, RetriableError, SourceError, Where
+from headrace.framework.errors import PipelineError, RetriableError, SourceError, Where
 from headrace.framework.naming import NameTemplate
 from headrace.framework.stage import Stage
 from headrace.framework.stop_rule import TimeLimit
 from headrace.sources.files.config import FilesConfig
-from headrace.sources.files.failures import file_failures
+from headrace.sources.files.failures import as_ours
 from headrace.sources.files.objects import FoundFile, is_storable, is_url
 from headrace.sources.files.system import FileSystem, LocalPath
 
@@ -64,12 +64,14 @@ class Lister:
         system = self._systems.setdefault(path, self.config.system(path))
         where = Where(stage=Stage.DISCOVER, connector=self.config.name, object=path)
         try:
-            with file_failures(where):
-                yield from system.find(path)
-        except ObjectVanishedError as error:
-            self._missing(path, error)
+            yield from system.find(path)
+        except FileNotFoundError as error:
+            self._missing(path, as_ours(error, where))
+        except OSError as error:
+            named = error.filename if isinstance(error.filename, str) else path
+            raise as_ours(error, attrs.evolve(where, object=named)) from error
 
-    def _missing(self, path: str, error: ObjectVanishedError) -> None:
+    def _missing(self, path: str, error: PipelineError) -> None:
         local = None if is_url(path) else LocalPath.of(path)
         may_be_a_file = local is None or (local.base == local.text and os.path.isdir(os.path.dirname(local.text)))  # noqa: PTH112, PTH120 - texts
         if not self._has_listed:

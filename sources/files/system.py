@@ -1,22 +1,23 @@
 """Where files lie: what the source asks of a file system, and the one of this machine."""
 
+import contextlib
 import errno
 import glob
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import attrs
 
 from headrace.framework.compat import override
+from headrace.sources.files.globs import HIDDEN, matches
 from headrace.sources.files.objects import FoundFile
 
 __all__ = ["FileSystem", "LocalFiles", "LocalPath"]
 
-HIDDEN = "."
 ARCHIVING = ".headrace-archiving"
 
 
@@ -27,7 +28,8 @@ class FileSystem(ABC):
     def find(self, pattern: str) -> Iterator[FoundFile]:
         """The files that a path or a glob means: of a directory the files in it, hidden ones left out.
 
-        `FileNotFoundError` where the path does not exist, or the directory in which the glob begins.
+        `FileNotFoundError` where the path does not exist, or the directory in which the glob begins. A directory
+        below that which has gone has nothing in it; one that cannot be looked into is an error that has its name.
         """
 
     @abstractmethod
@@ -63,9 +65,14 @@ class LocalPath:
         """The path itself, or of a glob the directory in which it begins."""
         if not glob.has_magic(self.text):
             return self.text
+        return str(Path(*Path(self.text).parts[: -len(self.below)]))
+
+    @property
+    def below(self) -> Sequence[str]:
+        """Of a glob what comes below `base`, part by part; nothing of a path."""
         parts = Path(self.text).parts
-        first = next(number for number, part in enumerate(parts) if glob.has_magic(part))
-        return str(Path(*parts[:first]))
+        first = next((number for number, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+        return parts[first:]
 
 
 class LocalFiles(FileSystem):
@@ -74,12 +81,13 @@ class LocalFiles(FileSystem):
     @override
     def find(self, pattern: str) -> Iterator[FoundFile]:
         path = LocalPath.of(pattern)
-        os.stat(path.base)  # noqa: PTH116 - what is missing, and what may not be seen, is said here
-        if path.base == path.text:
+        if not path.below:
             yield from _files_at(path.text)
             return
-        for name in glob.iglob(path.text, recursive=True):  # noqa: PTH207 - pathlib's globs find hidden files
-            yield from _files_at(name, must_exist=False)
+        os.scandir(path.base).close()
+        for name in matches(path.base, path.below):
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                yield from _files_at(name)
 
     @override
     def look_up(self, path: str) -> FoundFile:
@@ -111,15 +119,11 @@ class LocalFiles(FileSystem):
         return str(target)
 
 
-def _files_at(path: str, *, must_exist: bool = True) -> Iterator[FoundFile]:
+def _files_at(path: str) -> Iterator[FoundFile]:
     try:
         entries = os.scandir(path)
     except NotADirectoryError:
         yield FoundFile.from_stat(path, os.stat(path))  # noqa: PTH116 - as above
-        return
-    except FileNotFoundError:
-        if must_exist:
-            raise
         return
     with entries:
         for entry in entries:

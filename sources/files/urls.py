@@ -1,5 +1,6 @@
 """What lies behind a URL, by way of fsspec."""
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, BinaryIO
@@ -16,6 +17,7 @@ __all__ = ["PATHS", "UrlFiles", "check_url"]
 PATHS = "files.paths"
 
 TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
+MAGIC = "*?["
 VERSIONS = ("ETag", "etag", "md5", "contentHash")
 
 
@@ -38,14 +40,16 @@ class UrlFiles(FileSystem):
     """The files of any file system that fsspec knows; `options` are what its class is made with."""
 
     options: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    _listing: dict[str, Any] = attrs.field(factory=dict, init=False, repr=False, eq=False)
 
     @override
     def find(self, pattern: str) -> Iterator[FoundFile]:
         system, path = self._system(pattern)
         system.invalidate_cache()
-        if any(sign in path for sign in "*?["):
-            for name, info in sorted(system.glob(path, detail=True).items()):
-                yield from self._found(system, name, info)
+        if any(sign in path for sign in MAGIC):
+            for name, info in self._matches(pattern):
+                with contextlib.suppress(FileNotFoundError):
+                    yield from self._found(system, name, info)
             return
         info = system.info(path)
         if info["type"] != "directory":
@@ -85,6 +89,21 @@ class UrlFiles(FileSystem):
         system.mv(name, target)
         return str(system.unstrip_protocol(target))
 
+    def _matches(self, pattern: str) -> list[tuple[str, Mapping[str, Any]]]:
+        _, path = self._system(pattern)
+        base = path[: min(path.index(sign) for sign in MAGIC if sign in path)].rpartition("/")[0]
+        if pattern not in self._listing:
+            self._listing[pattern] = _loud(self._system(pattern, skip_instance_cache=True)[0], base)
+        system = self._listing[pattern]
+        system.invalidate_cache()
+        try:
+            found: dict[str, Mapping[str, Any]] = system.glob(path, detail=True)
+        except _NotListedError as error:
+            raise error.error from None
+        if not found:
+            system.info(base)
+        return sorted(found.items())
+
     def _found(self, system: Any, name: str, info: Mapping[str, Any]) -> Iterator[FoundFile]:
         if info["type"] != "directory":
             yield _as_found(system, info)
@@ -93,11 +112,51 @@ class UrlFiles(FileSystem):
             if child["type"] != "directory" and not _is_hidden(child["name"]):
                 yield _as_found(system, child)
 
-    def _system(self, url: str) -> tuple[Any, str]:
+    def _system(self, url: str, **options: bool) -> tuple[Any, str]:
         import fsspec  # noqa: PLC0415 - optional: local paths need none of it
 
-        system, path = fsspec.core.url_to_fs(url, **self.options)
+        system, path = fsspec.core.url_to_fs(url, **self.options, **options)
         return system, path
+
+
+class _NotListedError(Exception):
+    """An `OSError` that fsspec does not take for an empty folder."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _loud(system: Any, base: str) -> Any:
+    """Have a file system that nobody else uses say which folder below `base` a glob could not look into.
+
+    fsspec passes such a folder over.
+    """
+
+    @contextlib.contextmanager
+    def listed(path: str) -> Iterator[None]:
+        try:
+            yield
+        except (FileNotFoundError, NotADirectoryError):
+            raise
+        except OSError as error:
+            if base and not f"{path.rstrip('/')}/".startswith(f"{base}/"):
+                raise
+            error.filename = system.unstrip_protocol(path)
+            raise _NotListedError(error) from error
+
+    def loud(path: str, *args: Any, **options: Any) -> Any:
+        with listed(path):
+            return quiet(path, *args, **options)
+
+    async def loud_async(path: str, *args: Any, **options: Any) -> Any:
+        with listed(path):
+            return await quiet(path, *args, **options)
+
+    name = "_ls" if system.async_impl else "ls"
+    quiet = getattr(system, name)
+    setattr(system, name, loud_async if system.async_impl else loud)
+    return system
 
 
 def _is_hidden(name: str) -> bool:

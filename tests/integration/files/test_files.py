@@ -8,12 +8,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import uuid
 from pathlib import Path
 
 import pytest
 
 from headrace.framework.errors import ConfigError, DataError, RetriableError, SinkError, SourceError
 from headrace.framework.stage import Stage
+from headrace.sources.files.urls import UrlFiles
 from headrace.testing.memory import MemoryWriter
 from headrace.testing.split_harness import SplitHarness
 
@@ -62,6 +64,53 @@ def put(path, *lines):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{line}\n" for line in lines))
     return path
+
+
+@pytest.fixture
+def refusing():
+    """Registers a file system with a folder `in` and one `deep` in that, one of which answers with an error."""
+    import fsspec
+    from fsspec.asyn import AsyncFileSystem
+    from fsspec.implementations.memory import MemoryFileSystem
+    from fsspec.spec import AbstractFileSystem
+
+    files = MemoryFileSystem(skip_instance_cache=True)
+    files.pipe({"/in/a.log": b"one\n", "/in/deep/b.log": b"two\n"})
+
+    def register(broken, error, *, is_async):
+        scheme = f"refusing-{uuid.uuid4().hex}"
+
+        def listed(path, **options):
+            if path.rstrip("/") == broken:
+                raise error
+            return files.ls(path, **options)
+
+        class Place:
+            protocol = scheme
+
+            @classmethod
+            def _strip_protocol(cls, path):
+                return MemoryFileSystem._strip_protocol(path.removeprefix(f"{scheme}://"))
+
+        class Async(Place, AsyncFileSystem):
+            async def _ls(self, path, **options):
+                return listed(path, **options)
+
+            async def _info(self, path, **_options):
+                return files.info(path)
+
+        class Sync(Place, AbstractFileSystem):
+            def ls(self, path, **options):
+                return listed(path, **options)
+
+            def info(self, path, **_options):
+                return files.info(path)
+
+        fsspec.register_implementation(scheme, Async if is_async else Sync)
+        return scheme
+
+    yield register
+    files.rm("/", recursive=True)
 
 
 def test_which_files_a_path_means(folder):
@@ -341,6 +390,63 @@ class TestFaults:
         harness.run()
         assert harness.values() == [b"one"]
 
+    @pytest.mark.parametrize(
+        ("paths", "what"),
+        [
+            ("in/*.log", "in"),
+            ("in/**/*.log", "in"),
+            ("in/*/b.log", "in"),
+            ("in/**/*.log", "in/deep"),
+            ("in/*/b.log", "in/deep"),
+            ("in/*", "in/deep"),
+            ("in/**", "in/deep"),
+        ],
+    )
+    def test_a_glob_passes_over_no_folder(self, unprivileged, paths, what):
+        """A folder that a glob goes into and may not see ends the run with that folder's name, and nothing is read."""
+        put(unprivileged / "in" / "a.log", "one")
+        put(unprivileged / "in" / "deep" / "b.log", "two")
+        (unprivileged / what).chmod(0)
+        harness = harness_of(unprivileged / paths)
+        with as_nobody(), pytest.raises(SourceError, match=rf"discover, .*/{what}(/b.log)?: the user .* may not"):
+            harness.run()
+        (unprivileged / what).chmod(0o755)
+        assert harness.values() == []
+        harness.run()
+        assert harness.values()
+
+    def test_a_glob_in_what_is_no_folder_is_an_error(self, folder):
+        """A glob that begins in a file is a mistake, and said to be one."""
+        put(folder / "a", "one")
+        with pytest.raises(SourceError, match=r"discover, .*/in/a: Not a directory: check files.paths"):
+            harness_of(folder / "a" / "*").run()
+
+    @pytest.mark.parametrize("paths", ["*/*.log", "**/*.log", "*", "**", "*/b.log"])
+    def test_a_folder_that_goes_before_a_glob_gets_to_it_is_harmless(self, folder, monkeypatch, paths):
+        """What was there when its folder was listed, and is not when it is looked into, has nothing in it."""
+        put(folder / "deep" / "a.log", "one")
+        put(folder / "away" / "b.log", "two")
+        looked = os.scandir
+
+        def scandir(path):
+            if "away" in str(path):
+                shutil.rmtree(folder / "away", ignore_errors=True)
+            return looked(path)
+
+        monkeypatch.setattr(os, "scandir", scandir)
+        harness = harness_of(folder / paths)
+        harness.run()
+        assert harness.values() == ([] if paths == "*/b.log" else [b"one"])
+
+    def test_a_link_in_a_circle_is_harmless(self, folder):
+        """A link to a folder is a folder, and one that leads nowhere new ends somewhere."""
+        put(folder / "deep" / "a.log", "one")
+        (folder / "to-deep").symlink_to(folder / "deep")
+        (folder / "itself").symlink_to(folder / "itself")
+        harness = harness_of(f"{folder}/*/*.log")
+        harness.run()
+        assert harness.values() == [b"one", b"one"]
+
     def test_what_may_not_be_read_is_named(self, folder):
         """Missing permissions end the run with the file and the user, not with a traceback of the system's."""
         from headrace.framework.errors import Where
@@ -370,6 +476,38 @@ class TestUrls:
         assert sorted(harness.values()) == [b"another", b"one", b"two"]
         assert sorted(memory.find("/")) == ["/done/a.log", "/done/b.log", "/in/.hidden"]
         memory.rm("/", recursive=True)
+
+    @pytest.mark.parametrize("paths", ["nowhere/*.log", "nowhere/**", "nowhere/*/x", "nowhere"])
+    def test_a_folder_that_is_not_there_is_named(self, paths):
+        """A URL that does not exist, or in which a glob cannot begin, ends a run at its start."""
+        with pytest.raises(SourceError, match=r"discover, test, memory://nowhere.*: there is no such file"):
+            harness_of(f"memory://{paths}").run()
+
+    def test_a_glob_that_matches_nothing_yet_is_no_error(self):
+        """Where there is a folder and nothing that the glob means, there is nothing to read."""
+        import fsspec
+
+        memory = fsspec.filesystem("memory")
+        memory.pipe("/in/a.txt", b"one\n")
+        harness = harness_of("memory://in/*.log, memory://*.log, memory://in/**/b")
+        harness.run()
+        assert harness.values() == []
+        memory.rm("/", recursive=True)
+
+    @pytest.mark.parametrize("is_async", [False, True])
+    @pytest.mark.parametrize("broken", ["/in", "/in/deep"])
+    @pytest.mark.parametrize("paths", ["in/**/*.log", "in/*/*.log"])
+    def test_a_glob_passes_over_no_folder(self, refusing, paths, broken, is_async):
+        """A folder behind a URL that cannot be listed is an error with its name, not a folder without files."""
+        scheme = refusing(broken, PermissionError(13, "Permission denied"), is_async=is_async)
+        named = rf"discover, test, {scheme}:/+{broken[1:]}: the user .* may not read it"
+        with pytest.raises(SourceError, match=named):
+            harness_of(f"{scheme}://{paths}").run()
+        scheme = refusing(broken, OSError(5, "Input/output error"), is_async=is_async)
+        with pytest.raises(OSError, match="Input/output error"):
+            list(UrlFiles().find(f"{scheme}://{paths}"))
+        scheme = refusing("/in/deep", FileNotFoundError(2, "gone"), is_async=is_async)
+        assert [found.path for found in UrlFiles().find(f"{scheme}://in/**/*.log")] == [f"{scheme}:///in/a.log"]
 
     @pytest.mark.parametrize("scheme", ["nowhere", "s3"])
     def test_a_url_that_nobody_can_open_is_refused(self, scheme):
