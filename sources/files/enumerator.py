@@ -52,6 +52,7 @@ class FilesEnumerator(SplitEnumerator[FileSplit]):
     _to_clean: list[FileOffsetEntry] = attrs.field(factory=list, init=False)
     _tasks: dict[str, int] = attrs.field(factory=dict, init=False)
     _told: set[str] = attrs.field(factory=set, init=False)
+    _lost: set[str] = attrs.field(factory=set, init=False)
     _looks_left: int = attrs.field(default=LAST_LOOKS, init=False)
     _is_all_listed: bool = attrs.field(default=False, init=False)
     _cutter: FileCutter = attrs.field(init=False)
@@ -130,6 +131,8 @@ class FilesEnumerator(SplitEnumerator[FileSplit]):
                 self.context.signal_no_more_splits(reader_id)
 
     def _take_in_listed(self, listed: Listed) -> None:
+        for path in listed.lost:
+            self._wait_for(path)
         for found, why in listed.left_out:
             self._leave_out(found, why)
         if self._is_rule_met(listed.files):
@@ -143,6 +146,12 @@ class FilesEnumerator(SplitEnumerator[FileSplit]):
         # What is no longer there is forgotten: it may come back.
         self._settled = {found.path: found for found in listed.files}
         self._uncleaned &= self._settled.keys()
+
+    def _wait_for(self, path: str) -> None:
+        """Have it said for as long as a path is lost; the listings go on without it."""
+        if path not in self._lost:
+            self._lost.add(path)
+            self.context.call_async(lambda: self._lister.find_again(path), self._lost.discard)
 
     def _is_rule_met(self, files: Sequence[FoundFile]) -> bool:
         """Whether one of the files has been read to the byte of the rule, also by a run that could not say so."""

@@ -24,11 +24,13 @@ NOT_UTF_8 = "its name is not UTF-8, and could not be stored: rename it"
 class Listed:
     """What a listing has brought: the files to look at, and those left out, each with the reason.
 
-    `is_last` says that what is found later is not wanted.
+    `lost` are the paths that cannot be listed for now, though they were before. `is_last` says that what is found later
+    is not wanted.
     """
 
     files: list[FoundFile] = attrs.field(factory=list)
     left_out: list[tuple[FoundFile, str]] = attrs.field(factory=list)
+    lost: tuple[str, ...] = ()
     is_last: bool = False
 
 
@@ -37,7 +39,7 @@ class Lister:
     """Lists the paths again and again.
 
     A path that does not exist fails the first listing, unless `may_be_missing` says that it may come, or has been
-    there. Later a file may go, and a folder that has gone is waited for.
+    there. Later a file may go, and a folder that has gone is waited for, while the other paths are listed.
     """
 
     config: FilesConfig
@@ -54,14 +56,26 @@ class Lister:
     def list(self) -> Listed:
         """List everything once."""
         found: dict[str, FoundFile] = {}
+        lost: list[str] = []
         is_last = self._limit.has_come
         for path in self.config.paths:
-            found.update((file.path, file) for file in self._files_of(path))
+            system = self._systems.setdefault(path, self.config.system(path))
+            try:
+                found.update((file.path, file) for file in self._files_of(path, system))
+            except RetriableError:
+                if not self._has_listed:
+                    raise
+                lost.append(path)
         self._has_listed = True
-        return attrs.evolve(self._sorted_out(found), is_last=is_last)
+        return attrs.evolve(self._sorted_out(found), lost=tuple(lost), is_last=is_last and not lost)
 
-    def _files_of(self, path: str) -> Iterator[FoundFile]:
-        system = self._systems.setdefault(path, self.config.system(path))
+    def find_again(self, path: str) -> str:
+        """A path that was lost, once it can be listed; until then `RetriableError`. From any thread."""
+        for _ in self._files_of(path, self.config.system(path)):
+            pass
+        return path
+
+    def _files_of(self, path: str, system: FileSystem) -> Iterator[FoundFile]:
         where = Where(stage=Stage.DISCOVER, connector=self.config.name, object=path)
         try:
             yield from system.find(path)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace.framework.driver import stall
 from headrace.framework.errors import ConfigError, DataError, RetriableError, SinkError, SourceError
 from headrace.framework.stage import Stage
 from headrace.sources.files.urls import UrlFiles
@@ -316,6 +317,25 @@ class TestFaults:
             folder.with_name("away").rename(folder)
             put(folder / "b", "two")
             run.until(lambda: harness.values() == [b"one", b"two"])
+
+    def test_a_folder_that_is_waited_for_holds_up_no_other(self, folder, monkeypatch):
+        """While one folder is lost it is named as what does not get on, and what comes into the others is read."""
+        monkeypatch.setattr(stall, "SAY_AFTER_S", 0.0)
+        put(folder / "a", "one")
+        other = folder.with_name("other")
+        put(other / "b", "two")
+        harness = harness_of(f"{folder}/*, {other}")
+        with harness.running() as run:
+            run.until(lambda: len(harness.values()) == 2)
+            folder.rename(folder.with_name("away"))
+            run.until(lambda: run.host.stalled)
+            put(other / "c", "three")
+            run.until(lambda: b"three" in harness.values())
+            assert [f"{folder}/*: the folder has gone" in word for word in run.host.stalled] == [True]
+            folder.with_name("away").rename(folder)
+            put(folder / "d", "four")
+            run.until(lambda: b"four" in harness.values() and not run.host.stalled)
+        assert sorted(harness.values()) == [b"four", b"one", b"three", b"two"]
 
     def test_a_file_that_vanishes_before_it_is_read(self, folder):
         """A file that was listed and is gone fails the run with its name, or is said with data.loss=continue."""
