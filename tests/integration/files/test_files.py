@@ -16,6 +16,7 @@ import pytest
 from headrace.framework.driver import stall
 from headrace.framework.errors import ConfigError, DataError, RetriableError, SinkError, SourceError
 from headrace.framework.stage import Stage
+from headrace.sources.files.system import LocalFiles
 from headrace.sources.files.urls import UrlFiles
 from headrace.testing.memory import MemoryWriter
 from headrace.testing.split_harness import SplitHarness
@@ -187,6 +188,26 @@ def test_a_continuous_run_leaves_finished_files_alone(folder):
         put(folder / "b", "two")
         run.until(lambda: harness.values() == [b"one", b"two"])
     assert harness.rounds == 2
+
+
+@pytest.mark.parametrize("tasks", ["1", "8"])
+def test_one_listing_serves_all_tasks(folder, monkeypatch, tasks):
+    """However many tasks there are, a bounded run lists each of its paths once, and a task lists nothing."""
+    for number in range(16):
+        put(folder / f"{number}.log", f"{number}")
+    listed, find = [], LocalFiles.find
+
+    def counted(system, pattern):
+        listed.append(pattern)
+        return find(system, pattern)
+
+    monkeypatch.setattr(LocalFiles, "find", counted)
+    paths = [f"{folder}/1*", f"{folder}/*.log"]
+    harness = harness_of(",".join(paths), tasks__max=tasks)
+    with harness._running({}, bounded=True) as run:
+        run.until(lambda: run.is_over)
+        calls = run.host.counted
+    assert (listed, calls, harness.rounds, len(harness.values())) == (paths, {"files_list_calls": 1}, int(tasks), 16)
 
 
 class TestCleanup:
