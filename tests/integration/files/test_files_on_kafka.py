@@ -13,11 +13,18 @@ pytestmark = pytest.mark.xdist_group("kafka")
 
 
 @pytest.fixture
-def trial(kafka_bootstrap_servers, request):
+def engine(request):
+    if getattr(request, "param", "local") == "local":
+        return Engine("local")
+    return Engine("spark", spark=request.getfixturevalue("spark_on_threads"))
+
+
+@pytest.fixture
+def trial(engine, kafka_bootstrap_servers, request):
     harness = FilesHarness()
     yield Trial(
         harness=harness,
-        engine=Engine("local"),
+        engine=engine,
         bootstrap_servers=kafka_bootstrap_servers,
         name=fresh_name(request.function.__name__.removeprefix("test_")),
     )
@@ -63,16 +70,21 @@ def test_rotation_while_a_run_goes_on(trial):
     assert (summary.error, summary.warnings) == (None, ())
 
 
-@pytest.mark.parametrize("tasks", ["1", "3"])
-def test_a_bounded_run_leaves_nothing_behind(trial, tasks):
-    """With files.cleanup=delete everything that a bounded run has read is gone when it ends."""
+@pytest.mark.parametrize(("engine", "tasks"), [("local", "1"), ("local", "3"), ("spark", "3")], indirect=["engine"])
+@pytest.mark.parametrize("cleanup", ["delete", "archive"])
+def test_a_bounded_run_leaves_nothing_behind(trial, tmp_path, tasks, cleanup):
+    """With files.cleanup everything that a bounded run has read is gone when it ends, or is in the archive."""
+    archive = tmp_path / "archive"
+    archive.mkdir()
+    changes = {"files__cleanup": cleanup, **({"files__archive": str(archive)} if cleanup == "archive" else {})}
     for number in range(6):
         trial.add(f"piece-{number}", 20)
-    summary = trial.run(files__cleanup="delete", tasks__max=tasks)
+    summary = trial.run(**changes, tasks__max=tasks)
     assert sorted(trial.values()) == sorted(trial.everything())
     assert list(trial.harness.folder.iterdir()) == []
+    assert sorted(path.name for path in archive.iterdir()) == (sorted(trial.pieces) if cleanup == "archive" else [])
     assert summary.objects == 6
-    assert trial.run(files__cleanup="delete").records == 0
+    assert trial.run(**changes).records == 0
 
 
 def test_a_failed_run_cleans_up_only_what_is_committed(trial):
