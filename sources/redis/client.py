@@ -46,7 +46,10 @@ def connect(connection: Connection) -> RedisClient:
         return redis.Redis(unix_socket_path=unquote(url.path), **options)
     if connection.is_cluster:
         nodes = [redis.cluster.ClusterNode(host, port) for host, port in servers_of(url)]
-        return redis.RedisCluster(startup_nodes=nodes, **_without(options, "db", "retry"))
+        cluster: RedisClient = redis.RedisCluster(startup_nodes=nodes, **_without(options, "db"))
+        # redis-py before 6 goes by this number, and later ones by `retry`, which warn of the number as an argument.
+        cluster.cluster_error_retry_attempts = 0
+        return cluster
     if connection.sentinel_master is not None:
         sentinel = Sentinel(
             servers_of(url, SENTINEL_PORT), sentinel_kwargs=_sentinel_options(connection, options), **options

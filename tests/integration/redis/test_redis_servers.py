@@ -6,9 +6,10 @@ import threading
 
 import pytest
 
+from headrace.framework.compat import override
 from headrace.framework.errors import RetriableError, SetupError, SourceError, Where
 from headrace.sources.redis.failures import redis_failures
-from headrace.testing.faulty_redis import FaultyRedis
+from headrace.testing.faulty_redis import BROKEN, PASS, FaultyRedis
 from headrace.testing.processes import GuardedProcess, free_port
 from headrace.testing.redis import EmbeddedRedis, program
 from headrace.testing.split_harness import SplitHarness
@@ -135,6 +136,33 @@ def test_a_cluster():
         assert len(harness.values()) == 82
         assert harness.offset(stream="orders-3")["recordCount"] == 12
         cluster.close()
+
+
+def test_a_group_in_a_cluster_whose_first_answer_is_lost():
+    """Entries that a cluster's answer lost on its way are asked for anew, not the ones behind them."""
+    values = [b"%0100d" % number for number in range(10)]
+    server = EmbeddedRedis()
+    with FaultyCluster(server.port) as faulty:
+        # The node says of itself that it is where the proxy is.
+        server.options = [*node(free_port()), "--cluster-announce-port", faulty.url.rpartition(":")[2]]
+        with server:
+            client = server.client()
+            client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+            until(lambda: client.cluster("INFO").get("cluster_state") == "ok")
+            for value in values:
+                client.xadd("orders", {"v": value})
+            harness = harness_of(faulty.url, redis__cluster="true", redis__mode="group", redis__group="g")
+            faulty.script(BROKEN)
+            harness.run(redis__read__count="5")
+            assert (harness.values(), client.xpending("orders", "g")["pending"]) == (values, 0)
+
+
+class FaultyCluster(FaultyRedis):
+    """Lets through what a client asks about its own commands, before it sends them to a node."""
+
+    @override
+    def fault_for(self, request):
+        return PASS if b"GETKEYS" in request else super().fault_for(request)
 
 
 def test_a_cluster_that_is_killed_and_comes_back():
