@@ -25,6 +25,9 @@ WITHIN_ID = "withinId"
 COMPLETE = "complete"
 DELIVERY = "delivery"
 
+LAST = "last"
+"""The entry that was read last, where a group had delivered it again and it lies before the place."""
+
 Entries = Sequence[tuple[bytes, dict[bytes, bytes] | None]]
 """Entries as the server sends them; one that was deleted since has no fields."""
 
@@ -83,8 +86,13 @@ class RedisOffsetEntry(OffsetManagerEntry):
                 "with headrace offsets reset"
             ) from error
 
-    def properties_at(self, place: Place, *, complete: bool = False, delivery: str | None = None) -> dict[str, Any]:
-        """What is stored once reading goes on at a place; `delivery` names what a group has delivered."""
+    def properties_at(
+        self, place: Place, *, complete: bool = False, delivery: str | None = None, last: StreamId | None = None
+    ) -> dict[str, Any]:
+        """What is stored once reading goes on at a place.
+
+        `delivery` names what a group has delivered, `last` is the entry of that which was read last.
+        """
         known = {
             ID: str(place.id),
             RECORD_COUNT: place.records,
@@ -93,6 +101,7 @@ class RedisOffsetEntry(OffsetManagerEntry):
             WITHIN_ID: str(place.inside) if place.within and place.inside else None,
             COMPLETE: complete or None,
             DELIVERY: delivery,
+            LAST: str(last) if last and last < place.id else None,
         }
         kept = {name: value for name, value in self.get_properties().items() if name not in known}
         return {name: value for name, value in known.items() if value is not None} | kept

@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections import deque
+from collections.abc import Callable, Sequence
 from uuid import uuid4
 
 import attrs
@@ -17,7 +18,7 @@ from headrace.sources.redis.failures import redis_failures, said_of
 from headrace.sources.redis.ids import FIRST, StreamId
 from headrace.sources.redis.info import GroupInfo, StreamInfo
 
-__all__ = ["Acknowledgements", "make_group", "place_of_group"]
+__all__ = ["Acknowledgements", "acknowledge", "make_group", "place_of_group"]
 
 log = logging.getLogger(__name__)
 
@@ -53,14 +54,15 @@ def place_of_group(client: RedisClient, config: RedisConfig, stream: str) -> str
 class Acknowledgements:
     """What was delivered and is not acknowledged yet, in the order of its deliveries.
 
-    A delivery's name travels in the offset of its records: what is committed says which deliveries are.
+    Every entry that is delivered has a number. The name of the last one travels in the offset of its records: what is
+    committed says up to which entry a stream can be acknowledged.
     """
 
     client: RedisClient
     config: RedisConfig
     offsets: OffsetManager
     _token: str = attrs.field(factory=lambda: uuid4().hex[:12], init=False)
-    _waiting: dict[str, deque[tuple[int, list[bytes]]]] = attrs.field(factory=dict, init=False)
+    _waiting: dict[str, deque["_Delivery"]] = attrs.field(factory=dict, init=False)
     _number: int = attrs.field(default=0, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
@@ -69,25 +71,29 @@ class Acknowledgements:
         """A name for a place at which nothing has been delivered."""
         return f"{self._token}:0"
 
-    def add(self, stream: str, ids: list[bytes]) -> str:
-        """Note a delivery; its name."""
+    def add(self, stream: str, ids: Sequence[bytes]) -> Callable[[int], str]:
+        """Note a delivery; what names its first so many entries, with what was delivered of the stream before."""
         with self._lock:
-            self._number += 1
-            self._waiting.setdefault(stream, deque()).append((self._number, ids))
-            return f"{self._token}:{self._number}"
+            before, self._number = self._number, self._number + len(ids)
+            if ids:
+                self._waiting.setdefault(stream, deque()).append(_Delivery(before, ids))
+        return lambda count: f"{self._token}:{before + count}"
 
     def acknowledge(self) -> None:
-        """Acknowledge every delivery that is committed; what fails is tried again after the next commit."""
+        """Acknowledge every entry that is committed; what fails is tried again after the next commit."""
         with self._lock:
             for stream, waiting in self._waiting.items():
                 committed = self._committed(stream)
-                while waiting and waiting[0][0] <= committed:
+                while waiting and waiting[0].before < committed:
+                    done, rest = waiting[0].cut(committed)
                     try:
-                        self._send(stream, waiting[0][1])
+                        self._send(stream, done.ids)
                     except HeadraceError as error:
                         log.warning("%s: acknowledged later, or delivered again: %s", stream, error)
                         return
                     waiting.popleft()
+                    if rest.ids:
+                        waiting.appendleft(rest)
 
     def _committed(self, stream: str) -> int:
         key = stream_key(stream)
@@ -95,7 +101,25 @@ class Acknowledgements:
         token, _, number = ((entry and entry.get_string(DELIVERY)) or "").partition(":")
         return int(number) if token == self._token else 0
 
-    def _send(self, stream: str, ids: list[bytes]) -> None:
+    def _send(self, stream: str, ids: Sequence[bytes]) -> None:
         with redis_failures(Where(stage=Stage.COMMIT, object=stream)):
-            for first in range(0, len(ids), ACKNOWLEDGED_AT_ONCE):
-                self.client.xack(stream, self.config.group, *ids[first : first + ACKNOWLEDGED_AT_ONCE])
+            acknowledge(self.client, self.config, stream, ids)
+
+
+@attrs.frozen
+class _Delivery:
+    """Entries that were delivered together, and the number of the one before them."""
+
+    before: int
+    ids: Sequence[bytes]
+
+    def cut(self, number: int) -> "tuple[_Delivery, _Delivery]":
+        """The entries up to a number, and those behind it."""
+        count = number - self.before
+        return _Delivery(self.before, self.ids[:count]), _Delivery(number, self.ids[count:])
+
+
+def acknowledge(client: RedisClient, config: RedisConfig, stream: str, ids: Sequence[bytes]) -> None:
+    """Take entries from what is pending in the group."""
+    for first in range(0, len(ids), ACKNOWLEDGED_AT_ONCE):
+        client.xack(stream, config.group, *ids[first : first + ACKNOWLEDGED_AT_ONCE])

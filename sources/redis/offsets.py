@@ -11,13 +11,13 @@ from headrace.framework.source_offsets import SourceOffsets
 from headrace.offsets.checks import count_faults, flag_faults, partition_faults, slip_faults, text_faults
 from headrace.offsets.entry import RECORD_COUNT
 from headrace.sources.redis.config import RedisConfig
-from headrace.sources.redis.entry import COMPLETE, DELIVERY, ID, PASSED, STREAM, WITHIN, WITHIN_ID
+from headrace.sources.redis.entry import COMPLETE, DELIVERY, ID, LAST, PASSED, STREAM, WITHIN, WITHIN_ID
 from headrace.sources.redis.ids import StreamId
 
 __all__ = ["RedisOffsets"]
 
 COUNTS = (RECORD_COUNT, PASSED, WITHIN)
-IDS = (ID, WITHIN_ID)
+IDS = (ID, WITHIN_ID, LAST)
 KNOWN = (*COUNTS, *IDS, COMPLETE, DELIVERY)
 
 

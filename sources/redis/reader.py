@@ -17,6 +17,7 @@ from headrace.framework.tolerance import TOLERANCE, Tolerance
 from headrace.sources.redis.client import RedisClient, connect
 from headrace.sources.redis.config import Mode, RedisConfig
 from headrace.sources.redis.cursor import StreamCursor
+from headrace.sources.redis.deliveries import Deliveries
 from headrace.sources.redis.entry import DELIVERY, Entries, Place, RedisOffsetEntry, stream_key, until
 from headrace.sources.redis.failures import redis_failures
 from headrace.sources.redis.group_cursor import GroupCursor
@@ -210,24 +211,10 @@ class RedisReader(SourceReader[RedisSplit]):
             batch = self._maker.batch(reading.entry, entries, end=reading.split.end)
             reading.entry = reading.entry.from_properties(batch.source_offset)
             return batch
-        return self._delivered(reading, entries, self._acknowledgements)
-
-    def _delivered(self, reading: _Reading, entries: Entries, acknowledgements: Acknowledgements) -> RecordBatch:
-        """A batch of a group's: older entries may come again, and the place does not go back for them."""
-        before = reading.entry.place()
-        batch = self._maker.batch(reading.entry.at(attrs.evolve(before, within=0, passed=None)), entries)
-        after = reading.entry.from_properties(batch.source_offset).place()
-        ids = [entry_id for entry_id, _ in entries]
-        last = str(after.id).encode()
-        sent = ids[: ids.index(last) + 1] if last in ids else []
-        reading.delivered = entries[len(sent) :]  # a bad record is among them, and comes first
-        passed = None if before.passed is None else before.passed + sum(StreamId.parse(one) > before.id for one in sent)
-        offset = reading.entry.properties_at(
-            attrs.evolve(after, within=0, passed=passed, id=max(after.id, before.id)),
-            delivery=acknowledgements.add(reading.name, sent),
-        )
-        reading.entry = reading.entry.from_properties(offset)
-        return attrs.evolve(batch, source_offset=offset)
+        deliveries = Deliveries(reading.name, self._maker, self._acknowledgements)
+        batch, reading.delivered = deliveries.batch(reading.entry, entries)
+        reading.entry = reading.entry.from_properties(batch.source_offset)
+        return batch
 
     def _turn(self, reading: _Reading) -> None:
         """Let the next stream have its turn; a bounded run stays with one."""

@@ -14,7 +14,7 @@ from headrace.framework.stage import Stage
 from headrace.framework.tolerance import TOLERANCE, Tolerance
 from headrace.sources.redis.client import RedisClient, connect
 from headrace.sources.redis.config import RedisConfig
-from headrace.sources.redis.entry import ID, STREAM, Place, RedisOffsetEntry, stream_key
+from headrace.sources.redis.entry import ID, LAST, STREAM, Place, RedisOffsetEntry, stream_key
 from headrace.sources.redis.failures import redis_failures
 from headrace.sources.redis.records import RecordMaker
 from headrace.transformers.bytes import CHUNK_BYTES
@@ -41,11 +41,9 @@ class RedisReplays(Replays):
     @override
     def read(self, letter: DeadLetter) -> Iterator[RecordBatch]:
         key = stream_key(str(letter.source_partition[STREAM]))
-        stream, after = str(letter.source_partition[STREAM]), RedisOffsetEntry(key, letter.source_offset).place()
-        where = Where(stage=Stage.READ, object=stream, position=f"entry {after.id}")
-        # What is not the last record of its entry lies behind the entry that its offset names.
-        named = after.inside or (None if after.within else after.id)
-        first, last = (f"({after.id}", "+") if named is None else (str(named), str(named))
+        stream = str(letter.source_partition[STREAM])
+        first, last = _range(RedisOffsetEntry(key, letter.source_offset))
+        where = Where(stage=Stage.READ, object=stream, position="entry " + first.lstrip("("))
         with redis_failures(where):
             entries = self._client.xrange(stream, first, last, count=1)
         if not entries:
@@ -62,3 +60,12 @@ class RedisReplays(Replays):
     @override
     def close(self) -> None:
         self._client.close()
+
+
+def _range(entry: RedisOffsetEntry) -> tuple[str, str]:
+    """Between which ids the entry lies in which a record ends, by the offset behind that record."""
+    after = entry.place()
+    if after.within and after.inside is None:
+        return f"({after.id}", "+"
+    found = str(after.inside) if after.within else entry.get_string(LAST) or str(after.id)
+    return found, found

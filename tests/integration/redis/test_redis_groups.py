@@ -103,6 +103,33 @@ def test_a_bad_record_stays_pending(grouped, stream, add, client):
         assert pending(client, stream) == 2
 
 
+NO_TEXT = b"\xff"
+
+
+@pytest.mark.parametrize("read_by", ["us", "gone"])
+def test_what_came_before_a_value_that_cannot_be_converted(grouped, stream, add, client, read_by):
+    """What a batch has before a value that cannot be converted is acknowledged, and does not come again."""
+    add(stream, "0", "1", NO_TEXT, "3")
+    if read_by == "gone":
+        client.xgroup_create(stream, GROUP, id="0")
+        client.xreadgroup(GROUP, read_by, {stream: ">"}, count=10)
+    for _ in range(2):
+        with pytest.raises(DataError, match="record 3"):
+            grouped.run(input__format="bytes")
+        assert (grouped.values(), pending(client, stream)) == (values_of(0, 2), 2)
+
+
+def test_what_came_before_a_bad_record_of_the_same_entry(grouped, stream, add, client):
+    """An entry of which a part has gone out stays pending, and the next run goes on behind that part."""
+    add(stream, "0", "1\n2\n{bad\n4", "5")
+    for _ in range(2):
+        with pytest.raises(DataError, match="record 4"):
+            grouped.run(input__format="jsonl", value__converter="json")
+        assert (grouped.values(), pending(client, stream)) == (values_of(0, 3), 2)
+    grouped.run(input__format="jsonl", value__converter="json", errors__tolerance="all")
+    assert (grouped.values(), pending(client, stream)) == ([*values_of(0, 3), b"5"], 0)
+
+
 @pytest.mark.parametrize(("start", "expected"), [("earliest", range(6)), ("latest", range(5, 6))])
 def test_where_a_new_group_begins(grouped, stream, add, start, expected):
     """A group that is made begins where redis.start says; one that is there goes on where it stands."""
@@ -348,6 +375,23 @@ def test_a_run_says_what_it_delivers(redis_port, kafka_bootstrap_servers):
     assert sorted(trial.values()) == sorted(trial.everything())
     assert (summary.delivery, again.records, left) == ("at_least_once", 0, [0, 0])
     assert any("at least once" in warning for warning in summary.warnings)
+
+
+def test_a_run_of_so_many_records_acknowledges_just_those(redis_port, kafka_bootstrap_servers):
+    """Where a rule cuts what was delivered at once, the rest stays pending, and the next run repeats nothing."""
+    with RedisHarness(redis_port) as harness:
+        trial = Trial(
+            harness=harness, engine=Engine("local"), bootstrap_servers=kafka_bootstrap_servers, name=fresh_name("cut")
+        )
+        trial.add("one", 10)
+        changes = {"redis__mode": "group", "redis__group": GROUP}
+        with trial.running(stop__rule="count:4", **changes) as running:
+            first = running.ended()
+        left = pending(harness.client, f"{trial.name}:one")
+        again = trial.run(**changes)
+        harness.close()
+    assert (first.records, left, again.records) == (4, 6, 6)
+    assert trial.values() == trial.everything()
 
 
 @attrs.define
