@@ -15,6 +15,7 @@ from headrace.sources.redis.groups import make_group
 from headrace.sources.redis.ids import FIRST
 from headrace.sources.redis.info import GroupInfo, StreamInfo
 from headrace.sources.redis.losses import Losses
+from headrace.sources.redis.pending import PendingEntries
 from headrace.sources.redis.splits import RedisSplit
 
 __all__ = ["GroupCursor"]
@@ -152,33 +153,9 @@ class GroupCursor:
             return ()
 
     def _left_behind(self) -> Iterator[Entries]:
-        """What was delivered before, and not acknowledged: to this consumer, and to others of the group."""
-        name, group = self.split.stream, self.config.group
-        mine: set[bytes] = set()
-        if self.config.claim_idle_ms:
-            after = str(FIRST)
-            while answer := self.client.xreadgroup(group, self.consumer, {name: after}, count=self.config.read_count):
-                entries = answer[0][1]
-                if not entries:
-                    break
-                mine.update(entry_id for entry_id, _ in entries)
-                after = entries[-1][0].decode()
-                yield entries
-        start: bytes = b"0-0"
-        while True:
-            answer = self.client.xautoclaim(
-                name,
-                group,
-                self.consumer,
-                self.config.claim_idle_ms,
-                start_id=start,
-                count=self.config.read_count,
-            )
-            start, entries = answer[0], [entry for entry in answer[1] if entry[0] not in mine]
-            if entries:
-                yield entries
-            if start == b"0-0":
-                break
+        """What was delivered before, and not acknowledged; what has gone of it is a loss before any of it comes."""
+        pending = PendingEntries(self.client, self.config, self.split.stream, self.consumer, self.losses)
+        yield from filter(None, pending.read())
         self.has_recovered = True
 
 

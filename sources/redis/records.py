@@ -157,10 +157,10 @@ class RecordMaker:
         payloads = []
         missing = None
         for _, fields in entries:
-            if fields is not None and name not in fields:
+            if fields and name not in fields:
                 missing = DataError(f"the entry has no field {name.decode()}: check redis.value.field")
                 break
-            payloads.append(b"" if fields is None else fields[name])
+            payloads.append(fields[name] if fields else b"")
         found = self._at_once(payloads) if payloads and all(payloads) and not start.within else None
         found = found or self._one_by_one(payloads, start.within)
         found.error = found.error or missing

@@ -181,6 +181,88 @@ def test_a_group_that_had_to_be_made_anew(grouped, stream, add, client, happens)
     assert (grouped.values(), pending(client, stream)) == (values_of(0, 12), 0)
 
 
+def trim(client, stream, _ids):
+    client.xtrim(stream, maxlen=4, approximate=False)
+    return range(6, 10)
+
+
+def delete(client, stream, ids):
+    client.xdel(stream, ids[2], ids[5], ids[9])
+    return (0, 1, 3, 4, 6, 7, 8)
+
+
+@pytest.fixture(params=["gone", "test-0"])
+def left_pending(request, stream, add, client):
+    """Ten entries that were delivered to a consumer, and not acknowledged; with what a run takes them over."""
+    ids = add(stream, *range(10))
+    client.xgroup_create(stream, GROUP, id="0")
+    client.xreadgroup(GROUP, request.param, {stream: ">"})
+    return ids, {"redis__claim__idle__ms": "0" if request.param == "gone" else "3600000", "redis__read__count": "4"}
+
+
+@pytest.mark.usefixtures("every_server")
+@pytest.mark.parametrize("happens", [trim, delete])
+def test_what_goes_while_it_is_pending_fails_the_run(grouped, stream, client, left_pending, happens):
+    """Entries that go while they are pending end every run with their number, and nothing is delivered then."""
+    ids, changes = left_pending
+    left = happens(client, stream, ids)
+    for _ in range(2):
+        with pytest.raises(SourceError, match=f"{stream}, entry .*: {10 - len(left)} entries that the group {GROUP}"):
+            grouped.run(**changes)
+    assert (grouped.values(), pending(client, stream)) == ([], 10)
+
+
+@pytest.mark.usefixtures("every_server")
+@pytest.mark.parametrize("happens", [trim, delete])
+def test_what_goes_while_it_is_pending_is_counted(grouped, stream, client, left_pending, happens):
+    """With data.loss=continue entries that go while they are pending are counted once, and the others are delivered."""
+    ids, changes = left_pending
+    left = happens(client, stream, ids)
+    for _ in range(2):
+        grouped.run(data__loss="continue", **changes)
+        assert (grouped.values(), pending(client, stream)) == ([str(number).encode() for number in left], 0)
+    assert [word.split(": ")[1].split(" entries")[0] for word in grouped.warnings] == [str(10 - len(left))]
+
+
+def test_what_others_have_in_hand_is_no_loss(grouped, stream, add, client):
+    """An entry that goes while a consumer has it that is not idle for long is none of ours to miss."""
+    ids = add(stream, *range(10))
+    client.xgroup_create(stream, GROUP, id="0")
+    client.xreadgroup(GROUP, "another", {stream: ">"}, count=5)
+    client.xdel(stream, ids[2])
+    grouped.run(redis__claim__idle__ms="3600000")
+    assert (grouped.values(), grouped.warnings) == (values_of(5, 10), [])
+
+
+@pytest.mark.parametrize("answers", ["dropped", "empty"])
+def test_what_goes_while_it_is_taken_over(  # noqa: PLR0917 - fixtures
+    grouped, stream, add, client, monkeypatch, answers
+):
+    """What goes between the look and the taking over is counted too, whether the server drops it or leaves it empty."""
+    import redis
+
+    ids = add(stream, *range(10))
+    client.xgroup_create(stream, GROUP, id="0")
+    client.xreadgroup(GROUP, "gone", {stream: ">"})
+    take_over = redis.Redis.xautoclaim
+
+    def deleted_just_before(self, *args, **options):
+        client.xdel(stream, ids[2])
+        if answers == "dropped":
+            return take_over(self, *args, **options)
+        found = [
+            (None, None) if entry_id == ids[2].encode() else (entry_id, {b"v": str(number).encode()})
+            for number, entry_id in enumerate(map(str.encode, ids))
+        ]
+        return [b"0-0", found]
+
+    monkeypatch.setattr(redis.Redis, "xautoclaim", deleted_just_before)
+    grouped.run(data__loss="continue")
+    assert grouped.values() == [*values_of(0, 2), *values_of(3, 10)]
+    assert len([word for word in grouped.warnings if f"{ids[2]}: 1 entries that the group" in word]) == 1
+    assert pending(client, stream) == 0
+
+
 @pytest.mark.parametrize("kept", [4, 0])
 def test_what_was_trimmed_before_it_was_delivered_fails_the_run(grouped, stream, add, client, kept):
     """Entries that went before the group was given them end the run with their number; nothing is delivered then."""
