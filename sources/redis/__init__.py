@@ -1,12 +1,12 @@
 """Streams in Redis, and in what speaks its protocol.
 
-In the order in which an entry meets them: `config` (what the user asks for), `client` (the connection), `names` and
-`discovery` (which streams there are), `info` (what the server says of one), `ids` (the order of entries), `entry` (how
-far a stream has been read), `cursor` (what comes next, and what has gone; `group_cursor` through a consumer group,
-`pending` what that has delivered before), `losses` (what becomes of that), `groups` (consumer groups, and what is
-acknowledged to them), `deliveries` (what they deliver), `records` (entries as records). `failures` says in our words
-what redis-py says in its own. Above them `splits`, `enumerator` and `reader` make them a split source; `offsets` is for
-those who move its offsets, `replay` for dead letters.
+In the order in which an entry meets them: `config` (what the user asks for), `client` (the connection), `clock` (its
+time), `names` and `discovery` (which streams there are), `info` (what the server says of one), `ids` (the order of
+entries), `entry` (how far a stream has been read), `cursor` (what comes next, and what has gone; `group_cursor` through
+a consumer group, `pending` what that has delivered before), `losses` (what becomes of that), `groups` (consumer groups,
+and what is acknowledged to them), `deliveries` (what they deliver), `records` (entries as records). `failures` says in
+our words what redis-py says in its own. Above them `splits`, `enumerator` and `reader` make them a split source;
+`offsets` is for those who move its offsets, `replay` for dead letters.
 
 redis-py comes in with the extra `redis`, and is imported when a client is made.
 """

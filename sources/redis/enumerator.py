@@ -16,6 +16,7 @@ from headrace.framework.errors import ConfigError, Fault, SourceError, Where
 from headrace.framework.splits import SplitEnumerator, SplitEnumeratorContext
 from headrace.framework.stage import Stage
 from headrace.sources.redis.client import RedisClient, connect
+from headrace.sources.redis.clock import ServerClock
 from headrace.sources.redis.config import EARLIEST, LATEST, Mode, RedisConfig
 from headrace.sources.redis.discovery import Discovery
 from headrace.sources.redis.entry import RedisOffsetEntry, stream_key
@@ -50,6 +51,7 @@ class RedisEnumerator(SplitEnumerator[RedisSplit]):
     _knows_starts: bool = attrs.field(init=False)
     _client: RedisClient = attrs.field(default=None, init=False)
     _discovery: Discovery | None = attrs.field(default=None, init=False)
+    _is_last_look: bool = attrs.field(default=False, init=False)
     _grouped: set[str] = attrs.field(factory=set, init=False)
     _assigned: set[str] = attrs.field(factory=set, init=False)
     _last_seen: dict[str, StreamInfo] = attrs.field(factory=dict, init=False)
@@ -85,6 +87,8 @@ class RedisEnumerator(SplitEnumerator[RedisSplit]):
                 self._client = connect(self.config.connection())
             self._discovery = Discovery(self.config, self._client)
         self.context.count("redis_list_calls")
+        # A stream that comes after the time of the rule has nothing that is to be read.
+        self._is_last_look = ServerClock(self._client, self.config, Stage.DISCOVER).is_past() is True
         found = self._discovery.find()
         if self.config.mode is Mode.GROUP:
             for name in found.keys() - self._grouped:
@@ -106,7 +110,7 @@ class RedisEnumerator(SplitEnumerator[RedisSplit]):
         splits = [self._split(name, info, known.get(stream_key(name))) for name, info in fresh.items()]
         self._knows_starts = True
         self._assign([split for split in splits if split is not None])
-        if self.context.bounded:
+        if self.context.bounded or self._is_last_look:
             for reader_id in range(self.context.current_parallelism()):
                 self.context.signal_no_more_splits(reader_id)
 

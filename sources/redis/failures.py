@@ -8,7 +8,10 @@ from headrace.framework.errors import PipelineError, RetriableError, SourceError
 __all__ = ["redis_failures", "said_of"]
 
 PASSING = ("BUSY", "UNBLOCKED", "OOM", "NOREPLICAS")
-RIGHTS = "+@read +@connection +multi +exec; with redis.mode=group also +xreadgroup +xack +xautoclaim +xgroup"
+RIGHTS = (
+    "+@read +@connection +multi +exec; with redis.mode=group also +xreadgroup +xack +xautoclaim +xgroup; with a time "
+    "in stop.rule also +time"
+)
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from headrace.framework.stage import Stage
 from headrace.framework.task import Yielded
 from headrace.framework.tolerance import TOLERANCE, Tolerance
 from headrace.sources.redis.client import RedisClient, connect
+from headrace.sources.redis.clock import ServerClock
 from headrace.sources.redis.config import Mode, RedisConfig
 from headrace.sources.redis.cursor import StreamCursor
 from headrace.sources.redis.deliveries import Deliveries
@@ -65,7 +66,8 @@ class _Reading:
 class RedisReader(SourceReader[RedisSplit]):
     """Reads every stream in turn for as long as it has entries, and then waits for any of them.
 
-    In a bounded run streams are read one after the other, each to the last entry that it had when it was found.
+    In a bounded run streams are read one after the other, each to the last entry that it had when it was found. Where
+    the rule's time has come, by the server's clock, a stream is finished once it has nothing more.
     """
 
     context: SourceReaderContext
@@ -78,12 +80,16 @@ class RedisReader(SourceReader[RedisSplit]):
     _has_sent: bool = attrs.field(default=False, init=False)
     _last_wanted: StreamId | None = attrs.field(default=None, init=False)
     _is_rule_met: bool = attrs.field(default=False, init=False)
+    _clock: ServerClock = attrs.field(init=False)
+    _is_late: bool = attrs.field(default=False, init=False)
+    """Whether the rule's time has come: what is read from now on shows all that there was before it."""
 
     @override
     def start(self) -> None:
         self._last_wanted = self.config.last_wanted()
         with redis_failures(Where(stage=Stage.READ)):
             self._client = connect(self.config.connection())
+        self._clock = ServerClock(self._client, self.config, Stage.READ)
         transformer = registry.find("transformers", self.config.input_format)()
         chunk = str(self.config.transformer_max_buffer_size)
         # An entry is passed over as a whole: within one, the first bad record has to be an error.
@@ -110,7 +116,9 @@ class RedisReader(SourceReader[RedisSplit]):
                 if self._has_sent:
                     self._has_sent = False
                     return ()  # nothing right now: what was sent can be committed
-                self._await_entries()
+                self._look_at_clock()
+                if not self._ready:
+                    self._await_entries()
                 continue
             batch = self._read(self._ready[0])
             if batch is not None:
@@ -169,16 +177,18 @@ class RedisReader(SourceReader[RedisSplit]):
         if reading.entry != before:
             return self._moved(reading, reading.entry)  # what is lost is counted once
         self._ready.popleft()
-        if reading.split.end is not None:
+        if reading.split.end is not None or self._is_late:
             self._finish(reading)
         return None
 
     def _entries(self, reading: _Reading) -> tuple[Entries, bool]:
         """The entries that come next, and whether the run ends by its rule behind them."""
         found = self._found(reading)
+        if self._last_wanted is None:
+            return found, False
         wanted = until(found, self._last_wanted)
-        reaches = bool(wanted) and StreamId.parse(wanted[-1][0]) == self._last_wanted
-        return wanted, reaches or len(wanted) < len(found)
+        last = StreamId.parse(wanted[-1][0]) if wanted else reading.entry.place().id
+        return wanted, last >= self._last_wanted or len(wanted) < len(found)
 
     def _meet_rule(self) -> None:
         self._is_rule_met = True
@@ -234,6 +244,20 @@ class RedisReader(SourceReader[RedisSplit]):
             topic=self._maker.topic(reading.name),
             values=(),
         )
+
+    def _look_at_clock(self) -> None:
+        """Once the rule's time has come every stream is read once more."""
+        if not self._clock.is_awaited:
+            return
+        is_past = self._clock.is_past()
+        if is_past is None:
+            self._warn(
+                "the user may not ask the server for its time, so stop.rule ends the run with the first entry from "
+                "after its time only: allow it +time"
+            )
+        elif is_past:
+            self._is_late = True
+            self._ready.extend(self._streams.values())
 
     def _await_entries(self) -> None:
         """Wait a little until any stream has something; those are ready then."""

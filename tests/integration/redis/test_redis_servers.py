@@ -114,6 +114,17 @@ def test_users_and_their_rights():
                 harness_of(f"redis://{address}", redis__username=user, redis__password=password).run()
 
 
+def test_a_user_who_may_not_ask_for_the_time():
+    """Where a time ends the run and the user may not ask the server for it, that is said, and the run goes on."""
+    with EmbeddedRedis() as server:
+        server.client().xadd("orders", {"v": 0}, id="1000-0")
+        server.client().execute_command("ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@all", "-time")
+        harness = harness_of(f"redis://reader:pw@127.0.0.1:{server.port}")
+        with harness.in_background(stop__rule="time:1970-01-02"):
+            until(lambda: any("allow it +time" in word for word in harness.warnings))
+    assert harness.values() == [b"0"]
+
+
 def test_a_cluster():
     """In a cluster streams are found on every node, by name, partition and pattern, and read as elsewhere."""
     bus = free_port()

@@ -1,5 +1,7 @@
 """Runs over streams that end by a rule: the first stream that meets it stops the others."""
 
+import datetime as dt
+
 import pytest
 
 from headrace.framework.driver.coordinator import Coordinator
@@ -63,8 +65,8 @@ def busy(trial):
     return records
 
 
-def ended(trial, rule):
-    with trial.running(stop__rule=rule, batch__max__ms=NEVER_MS, tasks__max="2") as running:
+def ended(trial, rule, **changes):
+    with trial.running(stop__rule=rule, batch__max__ms=NEVER_MS, tasks__max="2", **changes) as running:
         summary = running.ended()
     assert (summary.state, summary.error) == ("COMPLETED", None)
     return summary
@@ -94,6 +96,32 @@ class TestAround:
         assert ended(trial, "time:1970-01-01T00:00:01Z").records == 0
         assert trial.values() == []
         assert len(busy) == 10
+
+    @pytest.mark.parametrize(
+        ("rule", "count"), [("position:6000-0", 6), ("position:10000-0", 10), ("time:1970-01-01T00:00:06Z", 5)]
+    )
+    def test_a_rule_that_was_met_before_ends_the_next_run(self, trial, busy, rule, count):
+        """Where a stream was read so far before, the run ends at once, also if no further entry is there."""
+        for records in (count, 0):
+            assert ended(trial, rule).records == records
+        assert trial.values() == busy[:count]
+
+    def test_a_time_that_nothing_comes_after(self, trial, busy):
+        """Where the time has come and no stream has a later entry, the run ends with the last of all streams."""
+        trial.harness.client.xadd(f"{trial.name}:other", {"value": busy[0]}, id="1000-0")
+        for records in (11, 0):
+            assert ended(trial, "time:1970-01-02").records == records
+        assert sorted(trial.values()) == sorted([busy[0], *busy])
+
+    @pytest.mark.parametrize("mode", ["offsets", "group"])
+    def test_a_time_that_comes_while_the_run_waits(self, trial, mode):
+        """An idle run ends when the server's clock comes to the time, with all that was added before."""
+        trial.add("one", 10)
+        changes = {"redis__mode": "group", "redis__group": "readers"} if mode == "group" else {}
+        seconds, _ = trial.harness.client.time()
+        soon = dt.datetime.fromtimestamp(seconds + 4, tz=dt.UTC).isoformat()
+        assert ended(trial, f"time:{soon}", discovery__interval__ms="100", **changes).records == 10
+        assert trial.harness.client.time()[0] >= seconds + 4
 
     def test_a_position_that_is_no_id_is_refused(self, trial):
         """The fault names the key and what an id looks like."""
