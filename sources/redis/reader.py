@@ -77,7 +77,8 @@ class RedisReader(SourceReader[RedisSplit]):
     _acknowledgements: Acknowledgements | None = attrs.field(default=None, init=False)
     _streams: dict[str, _Reading] = attrs.field(factory=dict, init=False)
     _ready: deque[_Reading] = attrs.field(factory=deque, init=False)
-    _has_sent: bool = attrs.field(default=False, init=False)
+    _is_to_say_so: bool = attrs.field(default=True, init=False)
+    """Whether it is new that there is nothing right now: since the start, or since records were sent."""
     _last_wanted: StreamId | None = attrs.field(default=None, init=False)
     _is_rule_met: bool = attrs.field(default=False, init=False)
     _clock: ServerClock = attrs.field(init=False)
@@ -113,16 +114,16 @@ class RedisReader(SourceReader[RedisSplit]):
     def poll(self) -> Sequence[Yielded]:
         while self._streams and not self._is_rule_met and not self.context.task.stopping.is_set():
             if not self._ready:
-                if self._has_sent:
-                    self._has_sent = False
-                    return ()  # nothing right now: what was sent can be committed
+                if self._is_to_say_so:
+                    self._is_to_say_so = False
+                    return ()  # what was sent can be committed, and what failed before has answered
                 self._look_at_clock()
                 if not self._ready:
                     self._await_entries()
                 continue
             batch = self._read(self._ready[0])
             if batch is not None:
-                self._has_sent = True
+                self._is_to_say_so = True
                 return (batch,)
         return ()
 

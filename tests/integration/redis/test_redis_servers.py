@@ -3,13 +3,14 @@
 import datetime as dt
 import ssl
 import threading
+import time
 
 import pytest
 
 from headrace.framework.compat import override
 from headrace.framework.errors import RetriableError, SetupError, SourceError, Where
 from headrace.sources.redis.failures import redis_failures
-from headrace.testing.faulty_redis import BROKEN, PASS, FaultyRedis
+from headrace.testing.faulty_redis import BROKEN, CUT, PASS, FaultyRedis
 from headrace.testing.processes import GuardedProcess, free_port
 from headrace.testing.redis import EmbeddedRedis, program
 from headrace.testing.split_harness import SplitHarness
@@ -70,6 +71,27 @@ def test_connections_that_break_again_and_again():
                 faulty.cut_all()
             until(lambda: len(harness.values()) == 100)
     assert harness.values() == EXPECTED
+
+
+def test_a_connection_that_breaks_while_nothing_comes(monkeypatch):
+    """A server that answers again has got over its failure, also where it has nothing: no batch ends early for it."""
+    from headrace.framework.worker import runner
+
+    monkeypatch.setattr(runner, "STALLED_S", 1.0)
+    with EmbeddedRedis() as server, FaultyRedis(server.port) as faulty:
+        fill(server.client())
+        harness = harness_of(faulty.url)
+        harness.run()
+        transactions = harness.kafka.transactions
+        with harness.running() as run:
+            faulty.script(CUT)
+            reports = []
+            assert run.host.wake.wait(30)
+            begun = time.monotonic()
+            until(lambda: reports.extend(run.turn(batch_s=2.0)) or reports)
+    assert time.monotonic() - begun >= 2.0
+    assert [(report.retries, report.stalled) for report in reports] == [(1, None)]
+    assert harness.kafka.transactions == transactions
 
 
 def test_another_server_program():
