@@ -1,5 +1,7 @@
 """One stream, read by our own place in it, with an eye on what goes before it is read."""
 
+from collections.abc import Callable
+
 import attrs
 
 from headrace.framework.errors import Where
@@ -19,12 +21,16 @@ __all__ = ["StreamCursor"]
 
 @attrs.frozen
 class StreamCursor:
-    """Reads the entries behind a place, and says where that place is once what is lost has been counted."""
+    """Reads the entries behind a place, and says where that place is once what is lost has been counted.
+
+    `warn` is told, in words that do not change, what cannot be known on this server.
+    """
 
     client: RedisClient
     config: RedisConfig
     split: RedisSplit
     losses: Losses
+    warn: Callable[[str], None]
 
     def read(self, place: Place) -> tuple[Place, Entries]:
         """The next entries, and the place that they follow; none if there are none right now.
@@ -43,6 +49,11 @@ class StreamCursor:
         if info is None:
             self.losses.miss_the_end(self.split, place)
             return place, ()
+        if info.added is None:
+            self.warn(
+                "the server does not count what is added to a stream, as Redis does from 7 on: what is trimmed or "
+                "deleted before it is read will not be missed"
+            )
         lost = info.lost_behind(place.id, place.passed, _found(info, entries))
         if lost > 0:
             self.losses.lose(place.id, f"{lost} entries behind it were trimmed or deleted before they were read")

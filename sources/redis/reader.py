@@ -153,7 +153,7 @@ class RedisReader(SourceReader[RedisSplit]):
                 place = Place(records=reading.entry.record_count, passed=None if stored else split.passed)
                 reading.entry = self._delivered_to(reading, place, self._acknowledgements)
         else:
-            reading.cursor = StreamCursor(self._client, self.config, split, losses)
+            reading.cursor = StreamCursor(self._client, self.config, split, losses, self._warn)
         return reading
 
     def _read(self, reading: _Reading) -> RecordBatch | None:

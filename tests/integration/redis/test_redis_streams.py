@@ -238,6 +238,19 @@ class TestLoss:
         assert harness.values() == [*numbers(0, 10), *numbers(16, 21)]
         assert len([word for word in harness.warnings if "6 entries" in word]) == 1
 
+    def test_a_server_that_does_not_count(self, harness, stream, add, client, monkeypatch):
+        """Where the server has no count of what was added, as before Redis 7, a warning says what cannot be missed."""
+        from headrace.sources.redis.info import StreamInfo
+
+        known = StreamInfo.from_answer
+        monkeypatch.setattr(StreamInfo, "from_answer", lambda answer: attrs.evolve(known(answer), added=None))
+        for name in (stream, f"{stream}-0"):
+            add(name, *range(10))
+            client.xtrim(name, maxlen=4, approximate=False)
+        harness.run(redis__read__count="2")
+        assert harness.values() == [*numbers(6, 10), *numbers(6, 10)]
+        assert ["does not count" in word for word in harness.warnings] == [True]
+
     def test_what_was_deleted_unread(self, harness, stream, add, client):
         """Single entries that were deleted before they were read are a loss as well."""
         self.fill(harness, stream, add)
