@@ -46,6 +46,26 @@ class TestNames:
             add(f"{stream}-1", "1", "2")
             await_values(harness, [b"0", b"1", b"2"])
 
+    def test_more_tasks_look_no_more_often(self, harness, stream, add, redis_port):
+        """How often streams are looked for, and how many requests that takes, has nothing to do with the tasks."""
+        for number in range(16):
+            add(f"{stream}:{number}", number)
+
+        def calls(tasks):
+            with (
+                Looks(redis_port) as looks,
+                harness._running(
+                    {"redis__url": looks.url, "redis__streams": f"{stream}:*", "tasks__max": str(tasks)}, bounded=True
+                ) as run,
+            ):
+                run.until(lambda: run.is_over)
+                return run.host.counted["redis_list_calls"], looks.seen
+
+        (listings, requests), more = calls(1), calls(8)
+        assert (listings, requests) == more
+        assert (listings, requests > 0) == (1, True)
+        assert len(harness.values()) == 16
+
     def test_topics_are_called_like_their_streams(self, harness, stream, add):
         """Without `topic` the records of a stream's partitions go to the topic of the stream's name."""
         add(f"{stream}-0", "0")
@@ -441,6 +461,18 @@ class Meanwhile(FaultyRedis):
             self.at -= 1
             if self.at == 0:
                 self.act()
+        return super().fault_for(request)
+
+
+@attrs.define
+class Looks(FaultyRedis):
+    """Counts the requests that look for keys."""
+
+    seen: int = 0
+
+    @override
+    def fault_for(self, request):
+        self.seen += request.count(b"\r\nSCAN\r\n") + request.count(b"\r\nTYPE\r\n$6")
         return super().fault_for(request)
 
 
