@@ -6,7 +6,9 @@ import attrs
 import pytest
 
 from headrace.framework.compat import override
-from headrace.framework.errors import DataError, SinkError, SourceError
+from headrace.framework.dead_letter import DeadLetter, known_headers
+from headrace.framework.errors import DataError, ObjectVanishedError, SinkError, SourceError
+from headrace.framework.worker.execute import make_source
 from headrace.testing.engines import Engine
 from headrace.testing.faulty_redis import FaultyRedis
 from headrace.testing.memory import MemoryWriter
@@ -128,6 +130,34 @@ def test_what_came_before_a_bad_record_of_the_same_entry(grouped, stream, add, c
         assert (grouped.values(), pending(client, stream)) == (values_of(0, 3), 2)
     grouped.run(input__format="jsonl", value__converter="json", errors__tolerance="all")
     assert (grouped.values(), pending(client, stream)) == ([*values_of(0, 3), b"5"], 0)
+
+
+@pytest.mark.parametrize(
+    ("values", "changes"),
+    [
+        (["0", NO_TEXT, "2"], {"input__format": "bytes"}),
+        (["0", "{bad", "2"], {"input__format": "jsonl", "value__converter": "json"}),
+    ],
+)
+def test_the_letter_of_what_was_delivered_again_names_its_entry(  # noqa: PLR0917 - fixtures
+    grouped, stream, add, client, values, changes
+):
+    """A bad record that comes again, from before where the group stands, can be read again by its dead letter."""
+    add(stream, *values)
+    client.xgroup_create(stream, GROUP, id="0")
+    client.xreadgroup(GROUP, "gone", {stream: ">"})
+    grouped.run(errors__tolerance="all", errors__deadletterqueue__topic__name="dead", **changes)
+    [headers] = [known_headers(record.headers) for record in grouped.kafka.records if record.topic == "dead"]
+    letter = DeadLetter.from_headers(headers)
+    changed = {key.replace("__", "."): value for key, value in changes.items()}
+    source, _ = make_source({"name": "n", "bootstrap.servers": "h:1", "topic": "t", **grouped.props, **changed})
+    replays = source.replays()
+    client.xdel(stream, letter.source_offset["last"])
+    with pytest.raises(ObjectVanishedError, match=letter.source_offset["last"]):
+        list(replays.read(letter))
+    replays.close()
+    assert [fields[b"v"] for _, fields in client.xrange(stream)] == [b"0", b"2"]
+    assert (pending(client, stream), len(grouped.values())) == (0, 3)
 
 
 @pytest.mark.parametrize(("start", "expected"), [("earliest", range(6)), ("latest", range(5, 6))])
@@ -419,7 +449,6 @@ def until(happened):
 def test_a_plan_leaves_the_group_alone(grouped, stream, add, client):
     """A plan shows what comes next for the group, and neither makes one nor takes anything from it."""
     from headrace.framework.driver.enumeration import EnumeratorHost
-    from headrace.framework.worker.execute import make_source
 
     add(stream, *range(5))
     source, _ = make_source({"name": "n", "bootstrap.servers": "h:1", "topic": "t", **grouped.props})
