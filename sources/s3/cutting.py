@@ -1,6 +1,6 @@
 """Which objects are read in parts in this run, and what the driver has to write of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -70,6 +70,10 @@ class Cutter:
         if before:
             self._write(found, None, before)
         return [S3Split(found)]
+
+    def forget(self, objects: Iterable[S3Object]) -> None:
+        """Have the entries of these objects forgotten, before anybody reads them: they count no more."""
+        self._to_write.update({object_key(found.bucket, found.key): None for found in objects})
 
     def offsets_to_write(self) -> Offsets:
         """The cuts that were made, and the entries of objects whose parts are all done in place of theirs."""

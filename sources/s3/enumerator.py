@@ -208,6 +208,7 @@ class S3Enumerator(SplitEnumerator[S3Split]):
         return self.context.offsets.rolled_up(object_key(found.bucket, found.key), version) is False
 
     def _to_read(self, objects: Sequence[Standing]) -> list[S3Split]:
+        self._cutter.forget([one.found for one in objects if one.overruled])
         told = [(one, self._action(one)) for one in objects]
         to_read = [one for one, action in told if action in {Action.READ, Action.REREAD}]
         finished = [one for one, action in told if action is Action.FINISHED]

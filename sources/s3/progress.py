@@ -4,13 +4,14 @@ The enumerator asks before it gives an object away, `headrace offsets` before it
 else than single entries comes to know of finished objects is looked at here, and nowhere else.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 
 from headrace.offsets.key import OffsetManagerKey
 from headrace.offsets.store import OffsetStore
-from headrace.sources.s3.entry import Action, Decision, OverwritePolicy, S3OffsetEntry, object_key, what_to_do
+from headrace.sources.s3.entry import ETAG, Action, Decision, OverwritePolicy, S3OffsetEntry, object_key, what_to_do
 from headrace.sources.s3.objects import S3Object, version_name
 from headrace.sources.s3.parts import Cut, part_keys
 
@@ -22,7 +23,8 @@ class Standing:
     """An object that is there, what is stored of it, and what that means.
 
     `rolled_up` says that the topic has no entry of its own for it, but knows it from a roll-up: `entry` is then what is
-    left of the one that it had, without its counts, and None where that was of another version.
+    left of the one that it had, without its counts, and None where that was of another version. `overruled` says that
+    the topic has one all the same, which knows no version and is not believed.
 
     `cut` is there for an object that is read in parts, in the version that is there. Once all have ended, it counts as
     finished, and `entry` is what is going to be written in place of theirs.
@@ -32,6 +34,7 @@ class Standing:
     entry: S3OffsetEntry | None
     decision: Decision
     rolled_up: bool = False
+    overruled: bool = False
     cut: Cut | None = None
 
 
@@ -39,14 +42,25 @@ def standings(objects: Sequence[S3Object], offsets: OffsetStore, policy: Overwri
     """How things stand with each of `objects`, in their order; one bulk read of the offsets."""
     keys = [object_key(found.bucket, found.key) for found in objects]
     known = offsets.get(keys)
-    answers = []
-    for found, key in zip(objects, keys, strict=True):
-        stored = known.get(key)
-        if stored is not None:
-            answers.append(_with_entry(found, S3OffsetEntry(key, stored), offsets, policy))
-        else:
-            answers.append(_without_entry(found, key, offsets, policy))
-    return answers
+    return [_standing(found, key, known.get(key), offsets, policy) for found, key in zip(objects, keys, strict=True)]
+
+
+def _standing(
+    found: S3Object,
+    key: OffsetManagerKey,
+    stored: Mapping[str, Any] | None,
+    offsets: OffsetStore,
+    policy: OverwritePolicy,
+) -> Standing:
+    """A roll-up knows versions, and goes before an entry that knows none: Kafka Connect's, of before the roll-up."""
+    if stored is None:
+        return _without_entry(found, key, offsets, policy)
+    entry = S3OffsetEntry(key, stored)
+    if not entry.get_string(ETAG):
+        one = _without_entry(found, key, offsets, policy)
+        if one.rolled_up:
+            return attrs.evolve(one, overruled=True)
+    return _with_entry(found, entry, offsets, policy)
 
 
 def _with_entry(found: S3Object, entry: S3OffsetEntry, offsets: OffsetStore, policy: OverwritePolicy) -> Standing:

@@ -1,15 +1,23 @@
 """The one place that says how far objects have been read."""
 
 import attrs
+import pytest
 
 from headrace.offsets.memory import MemoryOffsetStore
 from headrace.sources.s3.entry import Action, Decision, OverwritePolicy, S3OffsetEntry, object_key
-from headrace.sources.s3.objects import S3Object
+from headrace.sources.s3.objects import S3Object, version_name
 from headrace.sources.s3.offsets import surveyed
 from headrace.sources.s3.progress import Standing, standings
 from headrace.transformers.base import Position
 
 ONE = S3Object(bucket="b", key="one", etag="e1", size=10, last_modified=1)
+
+
+class RollingStore(MemoryOffsetStore):
+    """A store in memory with one object rolled up."""
+
+    def rolled_up(self, key, version):
+        return version == version_name("e1", 10) if key == object_key("b", "one") else None
 
 
 class CountedStore(MemoryOffsetStore):
@@ -53,3 +61,21 @@ def test_what_is_rolled_up_is_told_so_to_those_who_move_offsets():
     entry = S3OffsetEntry.for_object(ONE).finished()
     standing = Standing(found=ONE, entry=entry, decision=Decision(Action.FINISHED))
     assert [surveyed(one).rolled_up for one in (standing, attrs.evolve(standing, rolled_up=True))] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("etag", "action"), [("e1", Action.FINISHED), ("e2", Action.REREAD)], ids=["same version", "another"]
+)
+def test_an_entry_without_a_version_goes_behind_a_roll_up(etag, action):
+    """What the roll-up says is believed, and that there is an entry all the same is told; one with an etag counts."""
+    store = RollingStore()
+    store.committed({object_key("b", "one"): {"recordCount": 1}, object_key("b", "two"): {"recordCount": 1}})
+    found = attrs.evolve(ONE, etag=etag)
+    objects = [found, attrs.evolve(found, key="two")]
+    one, two = standings(objects, store, OverwritePolicy.REREAD)
+    assert (one.decision.action, one.rolled_up, one.overruled) == (action, True, True)
+    assert (two.decision, two.overruled) == (Decision(Action.READ, Position(records=1)), False)
+
+    store.committed({object_key("b", "one"): {"recordCount": 1, "etag": etag}})
+    (one,) = standings([found], store, OverwritePolicy.REREAD)
+    assert (one.decision, one.rolled_up) == (Decision(Action.READ, Position(records=1)), False)

@@ -6,6 +6,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
+from headrace.framework.driver.altering import OpenedConnector
 from headrace.framework.driver.migrating import migrate, migrate_back
 from headrace.framework.errors import ConfigError, OffsetsError, TakenOverError
 from headrace.framework.run import Run, on_threads
@@ -240,6 +241,48 @@ class TestFromConnect:
 
         assert end_of_topic(connector.settings.bootstrap_servers, theirs) == before
         assert run(connector).records == 1
+
+    def test_what_was_rolled_up_since_stays_finished(self, connector):
+        """Where Kafka Connect's topic still has its old count of what is rolled up here, nothing is read again."""
+        connector.put("a", LINES)
+        theirs = f"connect-{connector.name}"
+        create_topic(connector.settings.bootstrap_servers, theirs, config={"cleanup.policy": "compact"})
+        connect_wrote(connector, (keys(connector, "a")[1], {"recordCount": 1}), topic=theirs)
+        migrate(connector.props, apply=True, from_topic=theirs)
+        assert run(connector, offsets__rollup__min__entries="1").records == 2
+        assert (connector.view().entries, len(connector.view().rollup)) == ({}, 1)
+
+        again = migrate(connector.props, apply=True, from_topic=theirs)
+
+        assert (states(again), again.keys) == ({"a": State.COMPLETE}, 0)
+        assert run(connector).records == 0
+        assert connector.values() == LINES.splitlines()[1:]
+
+    @pytest.mark.parametrize("order", [0, 1])
+    def test_what_is_written_without_a_version_after_a_roll_up_is_not_believed(self, connector, order):
+        """An entry of Kafka Connect's in the same topic takes nothing from a roll-up, and is forgotten by a run."""
+        connector.put("a", LINES)
+        run(connector, offsets__rollup__min__entries="1")
+        connect_wrote(connector, (keys(connector, "a")[order], {"recordCount": 1}))
+
+        assert states(migrate(connector.props, apply=True)) == {"a": State.COMPLETE}
+        assert run(connector).records == 0
+        assert connector.view().entries == {}
+
+        connect_wrote(connector, (keys(connector, "a")[order], {"recordCount": 1}))
+        connector.put("a", b'{"n":4}\n{"n":5}\n')
+        assert run(connector).records == 2
+        assert connector.offsets()["a"]["recordCount"] == 2
+
+    def test_who_sets_an_offset_back_is_obeyed_after_a_roll_up(self, connector):
+        """`offsets set` takes the object out of the roll-up, so that what it says counts, with or without a version."""
+        connector.put("a", LINES)
+        run(connector, offsets__rollup__min__entries="1")
+        bucket = connector.props["aws.s3.bucket.name"]
+        opened = OpenedConnector.of(connector.props)
+        opened.alter([({"bucket": bucket, "objectKey": "a"}, {"recordCount": 1})], force=False)
+        assert states(migrate(connector.props)) == {"a": State.PARTIAL}
+        assert run(connector).records == 2
 
     def test_a_topic_that_is_not_there(self, connector):
         """Without a topic there is nothing to migrate, the error says how to name it, and none is made."""
