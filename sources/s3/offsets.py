@@ -135,10 +135,10 @@ class S3Offsets(SourceOffsets):
                     "headrace until it is done (--available-now), or forget it with headrace offsets set"
                 )
             return None
+        offset = {name: value for name, value in surveyed.offset.items() if name not in {BYTE_OFFSET, LINE}}
         if surveyed.rolled_up:
             # Its count is not known any more; of an object with fewer records Kafka Connect reads nothing.
-            return {RECORD_COUNT: UNCOUNTED}
-        offset = {name: value for name, value in surveyed.offset.items() if name not in {BYTE_OFFSET, LINE}}
+            return {**offset, RECORD_COUNT: UNCOUNTED}
         byte = surveyed.offset.get(BYTE_OFFSET)
         if self.config.input_format == "bytes" and isinstance(byte, int):
             chunk = self.config.transformer_max_buffer_size or CONNECT_CHUNK

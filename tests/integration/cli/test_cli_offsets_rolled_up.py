@@ -4,6 +4,10 @@ import json
 
 import pytest
 
+from headrace.offsets.codec import encode_key
+from headrace.testing import create_topic
+from headrace.testing.faulty_s3 import FaultyS3
+
 pytestmark = pytest.mark.xdist_group("commands")
 
 LOCAL = ("--engine", "local", "--available-now")
@@ -20,8 +24,8 @@ def rolled_up(connector, as_json):
     return connector
 
 
-def run_again(connector, as_json, *, records):
-    code, summary = as_json("run", connector.file, *LOCAL, "--set", "offsets.rollup.min.entries=1")
+def run_again(connector, as_json, *others, records):
+    code, summary = as_json("run", connector.file, *LOCAL, "--set", "offsets.rollup.min.entries=1", *others)
     assert (code, summary["state"], summary["records"]) == (0, "COMPLETED", records)
 
 
@@ -95,3 +99,32 @@ def test_the_way_back_to_kafka_connect_names_each(rolled_up, as_json):
     offsets = {one["partition"]["objectKey"]: one["offset"]["recordCount"] for one in listed["offsets"]}
     assert offsets == dict.fromkeys(NAMES, 2**31 - 1)
     run_again(rolled_up, as_json, records=0)
+
+
+def test_on_the_way_back_versions_are_kept(rolled_up, as_json):
+    """What is overwritten after `migrate --to-connect` is read, and what is not costs no request for it."""
+    assert as_json("offsets", "migrate", rolled_up.file, "--to-connect", "--apply")[0] == 0
+    for order in (1, -1):
+        names = [dict([*key(rolled_up, name).items()][::order]) for name in NAMES]
+        stored = [json.loads(rolled_up.view().entries[encode_key(rolled_up.name, one)]) for one in names]
+        assert [(one["recordCount"], one["complete"], one["size"]) for one in stored] == [(2**31 - 1, True, 8)] * 3
+        assert not any({"byteOffset", "line"} & one.keys() for one in stored)
+    bucket = rolled_up.props["aws.s3.bucket.name"]
+    etags = [rolled_up.s3.head_object(Bucket=bucket, Key=name)["ETag"].strip('"') for name in NAMES]
+    assert [one["etag"] for one in stored] == etags
+    rolled_up.put("b", LINE * 2)
+    with FaultyS3(rolled_up.props["aws.s3.endpoint"]) as proxy:
+        run_again(rolled_up, as_json, "--set", f"aws.s3.endpoint={proxy.endpoint}", records=2)
+        assert [get.path.rpartition("/")[2] for get in proxy.gets] == ["b"]
+    assert len(rolled_up.values()) == 5
+
+
+def test_on_the_way_back_without_a_roll_up_nothing_is_lost(rolled_up, as_json, headrace):
+    """A topic of Kafka Connect's own has versions enough for a connector that knows nothing else."""
+    theirs = f"connect-{rolled_up.name}"
+    create_topic(rolled_up.settings.bootstrap_servers, theirs, partitions=3, config={"cleanup.policy": "compact"})
+    assert (
+        headrace("offsets", "migrate", rolled_up.file, "--to-connect", "--apply", "--to-topic", theirs).returncode == 0
+    )
+    rolled_up.put("b", LINE * 2)
+    run_again(rolled_up, as_json, "--set", f"offset.storage.topic={theirs}", records=2)
