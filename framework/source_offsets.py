@@ -111,6 +111,14 @@ class SourceOffsets:
         """
         return ()
 
+    def impossible(
+        self,
+        partition: Mapping[str, Any],  # noqa: ARG002 - for those who override it
+        offset: Mapping[str, Any],  # noqa: ARG002 - as above
+    ) -> str | None:
+        """What a stored entry, whoever wrote it, says that cannot be, so that a run would fail; None for nothing."""
+        return None
+
     def notes(self, partition: Mapping[str, Any]) -> Iterable[str]:  # noqa: ARG002 - as above
         """What is odd about an entry without being wrong, for people."""
         return ()

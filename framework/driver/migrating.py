@@ -150,7 +150,7 @@ def _taken(connector: OpenedConnector, topic: str, claim: "Claim | None", *, cou
     if theirs is None or not (claim or _exists(settings, topic)):
         raise _missing(settings, topic)
     if claim:
-        _refuse_unreadable(theirs)
+        _refuse_unreadable(connector, theirs)
     store = ParsedStore([ours] if theirs is ours else [ours, theirs])
     survey = _Survey(connector)
     pieces = survey.of(store)
@@ -167,7 +167,7 @@ def _taken(connector: OpenedConnector, topic: str, claim: "Claim | None", *, cou
         twins=store.spellings[-1].twins,
         counted=count,
         list_calls=survey.list_calls,
-        warnings=[*connector.config.warnings(), *_unreadable(theirs)],
+        warnings=[*connector.config.warnings(), *_unreadable(connector, theirs)],
     )
 
 
@@ -180,7 +180,7 @@ def _given(connector: OpenedConnector, topic: str, claim: "Claim | None") -> Mig
     ours = claim.view if claim else _view(settings, settings.offsets_topic) or _nothing(settings)
     theirs = ours if topic == settings.offsets_topic else _view(settings, topic) or _nothing(settings)
     if claim:
-        _refuse_unreadable(ours)
+        _refuse_unreadable(connector, ours)
     store = ParsedStore([ours])
     survey = _Survey(connector)
     changes = survey.seen(_for_connect(connector, survey.of(store)), unrolled=True)
@@ -195,7 +195,7 @@ def _given(connector: OpenedConnector, topic: str, claim: "Claim | None") -> Mig
         keys=keys,
         twins=store.spellings[0].twins,
         list_calls=survey.list_calls,
-        warnings=[*connector.config.warnings(), *_unreadable(ours)],
+        warnings=[*connector.config.warnings(), *_unreadable(connector, ours)],
     )
 
 
@@ -263,18 +263,18 @@ def _missing(settings: "KafkaSettings", topic: str) -> OffsetsError:
     )
 
 
-def _refuse_unreadable(view: "KafkaOffsetView") -> None:
-    """Refuse to go on over an entry that nobody can read: its object would be read again from the beginning."""
+def _refuse_unreadable(connector: OpenedConnector, view: "KafkaOffsetView") -> None:
+    """Refuse to go on over an entry that nobody can read: its object would be read from the wrong place."""
     from headrace.offsets.kafka.unreadable import unreadable_values  # noqa: PLC0415 - as above
 
-    if words := unreadable_values(view):
+    if words := unreadable_values(view, connector.offsets.impossible):
         raise OffsetsError(
-            f"{words[0]}, and its records would go out again ({len(words)} such in all): say with headrace offsets set "
-            "what it is, or null to have it read anew"
+            f"{words[0]}, and its records would go out again or be missed ({len(words)} such in all): say with "
+            "headrace offsets set what it is, or null to have it read anew"
         )
 
 
-def _unreadable(view: "KafkaOffsetView") -> list[str]:
+def _unreadable(connector: OpenedConnector, view: "KafkaOffsetView") -> list[str]:
     from headrace.offsets.kafka.unreadable import unreadable_keys, unreadable_values  # noqa: PLC0415 - as above
 
-    return [*unreadable_keys(view), *unreadable_values(view)][:UNREADABLE_SHOWN]
+    return [*unreadable_keys(view), *unreadable_values(view, connector.offsets.impossible)][:UNREADABLE_SHOWN]

@@ -109,12 +109,25 @@ class FileOffsetEntry(OffsetManagerEntry):
     @override
     def get_int(self, name: str) -> int | None:
         try:
-            return super().get_int(name)
+            number = super().get_int(name)
         except OffsetValueError as error:
-            raise OffsetValueError(
-                f"{self.get_manager_key().mapping.get(FILENAME)}: its stored offset cannot be read: {error}; mend it "
-                "with headrace offsets set, or forget all of them with headrace offsets reset"
-            ) from error
+            raise self._unreadable(error.message) from error
+        if number is not None and number < 0 and name in _COUNTS:
+            raise self._unreadable(f"{name}={number} is less than 0")
+        return number
+
+    @override
+    def get_bool(self, name: str) -> bool | None:
+        try:
+            return super().get_bool(name)
+        except OffsetValueError as error:
+            raise self._unreadable(error.message) from error
+
+    def _unreadable(self, reason: str) -> OffsetValueError:
+        return OffsetValueError(
+            f"{self.get_manager_key().mapping.get(FILENAME)}: its stored offset cannot be read: {reason}; mend it "
+            "with headrace offsets set, or forget all of them with headrace offsets reset"
+        )
 
     @property
     def path(self) -> str:
@@ -218,6 +231,7 @@ class FileOffsetEntry(OffsetManagerEntry):
         return found.size >= self.byte and content.before(self.byte) == tail
 
 
+_COUNTS = frozenset({POSITION, RECORD_COUNT, LINE, INSIDE, SIZE, HEAD_BYTES, PARTS})
 _VERSION = frozenset({SIZE, LAST_MODIFIED, ETAG, INODE, HEAD, HEAD_BYTES, PARTS, CUT})
 _PLACE = frozenset({POSITION, RECORD_COUNT, LINE, INSIDE, TAIL, COMPLETE, ENDED})
 

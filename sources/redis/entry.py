@@ -74,9 +74,9 @@ class RedisOffsetEntry(OffsetManagerEntry):
         try:
             return Place(
                 id=StreamId.parse(self.get_string(ID) or "0"),
-                within=self.get_int(WITHIN) or 0,
-                records=self.record_count,
-                passed=self.get_int(PASSED),
+                within=self._count(WITHIN) or 0,
+                records=self._count(RECORD_COUNT) or 0,
+                passed=self._count(PASSED),
                 inside=StreamId.parse(inside) if (inside := self.get_string(WITHIN_ID)) else None,
             )
         except (ValueError, OffsetValueError) as error:
@@ -105,6 +105,12 @@ class RedisOffsetEntry(OffsetManagerEntry):
         }
         kept = {name: value for name, value in self.get_properties().items() if name not in known}
         return {name: value for name, value in known.items() if value is not None} | kept
+
+    def _count(self, name: str) -> int | None:
+        number = self.get_int(name)
+        if number is not None and number < 0:
+            raise OffsetValueError(f"{name}={number} is less than 0")
+        return number
 
     def at(self, place: Place) -> Self:
         """An entry of the same stream that says to go on at a place."""

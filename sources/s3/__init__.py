@@ -85,7 +85,7 @@ class S3Source(SplitSource[S3Split]):
                 part=split.part.words(),
                 start=start,
             )
-        stored = None if offset is None else S3OffsetEntry(object_key(found.bucket, found.key), offset)
+        stored = None if offset is None else S3OffsetEntry.stored(object_key(found.bucket, found.key), offset)
         decision = what_to_do(stored, found, self.config.overwrite_policy)
         place = stored.position() if stored and decision.action is Action.FINISHED else decision.position
         return SplitDescription(

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import attrs
 
+from headrace.framework.errors import OffsetValueError, Where
 from headrace.framework.parts import ENDED, PART, PARTS, Part
 from headrace.offsets.entry import RECORD_COUNT, OffsetManagerEntry
 from headrace.offsets.key import OffsetManagerKey
@@ -95,6 +96,31 @@ class S3OffsetEntry(OffsetManagerEntry):
     __slots__ = ()
 
     @classmethod
+    def stored(cls, key: OffsetManagerKey, properties: Mapping[str, Any]) -> Self:
+        """An entry as it is stored; `OffsetValueError` names the object where that says what cannot be."""
+        entry = cls(key, dict(properties))
+        if (reason := entry.impossible()) is not None:
+            names = key.mapping
+            raise OffsetValueError(
+                f"its stored offset cannot be read: {reason}; mend it with headrace offsets set, or forget all of them "
+                "with headrace offsets reset",
+                Where(object=f"s3://{names.get('bucket')}/{names.get('objectKey')}"),
+            )
+        return entry
+
+    def impossible(self) -> str | None:
+        """What it says that cannot be: no whole number, one below 0, or no boolean; None if all of it can."""
+        try:
+            for name, value in self.get_properties().items():
+                if name in _COUNTS and (type(value) is not int or value < 0) and (self.get_int(name) or 0) < 0:
+                    return f"{name}={value!r} is less than 0"
+                if name in _FLAGS:
+                    self.get_bool(name)
+        except OffsetValueError as error:
+            return error.message
+        return None
+
+    @classmethod
     def for_object(cls, found: S3Object) -> Self:
         """The entry of an object of which nothing has been read."""
         version = {ETAG: found.etag, SIZE: found.size, LAST_MODIFIED: found.last_modified}
@@ -162,6 +188,8 @@ class S3OffsetEntry(OffsetManagerEntry):
         return all(mine is None or mine == theirs for mine, theirs in known)
 
 
+_COUNTS = frozenset({RECORD_COUNT, BYTE_OFFSET, LINE, INSIDE, PARTS, SIZE, LAST_MODIFIED})
+_FLAGS = frozenset({COMPLETE, ENDED})
 _PLACE = frozenset({RECORD_COUNT, BYTE_OFFSET, LINE, INSIDE, COMPLETE, ENDED})
 
 

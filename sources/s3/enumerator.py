@@ -14,7 +14,7 @@ from headrace.framework import registry
 from headrace.framework.compat import override
 from headrace.framework.distribution.balanced import BalancedDistribution
 from headrace.framework.distribution.base import ObjectDistributionStrategy, StorageObject
-from headrace.framework.errors import ObjectChangedError, Where
+from headrace.framework.errors import ObjectChangedError, OffsetsError, Where
 from headrace.framework.naming import NameTemplate
 from headrace.framework.splits import SplitEnumerator, SplitEnumeratorContext
 from headrace.framework.stage import Stage
@@ -197,7 +197,10 @@ class S3Enumerator(SplitEnumerator[S3Split]):
         return self.config.discovery_interval_ms / 1000
 
     def _standings(self, objects: Sequence[S3Object]) -> list[Standing]:
-        return standings(objects, self.context.offsets, self.config.overwrite_policy)
+        try:
+            return standings(objects, self.context.offsets, self.config.overwrite_policy)
+        except OffsetsError as error:
+            raise error.located(Where(stage=Stage.DISCOVER, connector=self.config.name)) from error.__cause__
 
     def _is_rolled_up_otherwise(self, one: Standing) -> bool:
         """Whether the roll-up has another version than the one that is there, or another object of the same mark."""

@@ -13,6 +13,7 @@ from headrace.framework.errors import SourceError
 from headrace.framework.naming import NameTemplate
 from headrace.framework.parts import Part
 from headrace.framework.source_offsets import Check, Explanation, State
+from headrace.offsets.key import OffsetManagerKey
 from headrace.offsets.store import OffsetStore
 from headrace.sources.s3.client import make_client
 from headrace.sources.s3.config import S3Config
@@ -48,7 +49,7 @@ def explain_object(config: S3Config, name: str, offsets: OffsetStore, tasks: int
     client = make_client(config.connection())
     found = look_up(client, bucket, key, config.attempts(threading.Event()))
     if found is None:
-        return _of_nothing(f"{URI}{bucket}/{key}", known, rolled_up=offsets.rolled_up(partition, "") is not None)
+        return _of_nothing(partition, known, rolled_up=offsets.rolled_up(partition, "") is not None)
     one = standings([found], offsets, config.overwrite_policy)[0]
     checks = list(_checks(config, one))
     task = _task(config, found, tasks, in_parts=one.cut is not None and one.decision.action is Action.READ)
@@ -65,7 +66,8 @@ def _apart(name: str, bucket: str) -> tuple[str, str]:
     return named, key
 
 
-def _of_nothing(name: str, known: Mapping[str, Any] | None, *, rolled_up: bool) -> Explanation:
+def _of_nothing(partition: OffsetManagerKey, known: Mapping[str, Any] | None, *, rolled_up: bool) -> Explanation:
+    name = f"{URI}{partition.mapping['bucket']}/{partition.mapping['objectKey']}"
     gone = Check(name="in the bucket", passed=False, says="no")
     if known is None and rolled_up:
         return Explanation(
@@ -82,7 +84,7 @@ def _of_nothing(name: str, known: Mapping[str, Any] | None, *, rolled_up: bool) 
             reason="it is not in the bucket, and the offsets do not know it: check the key, letter by letter",
             checks=[gone],
         )
-    entry = S3OffsetEntry(object_key("", ""), known)
+    entry = S3OffsetEntry.stored(partition, known)
     return Explanation(
         name=name,
         state=State.OFFSETS_ONLY,

@@ -71,6 +71,10 @@ class S3Offsets(SourceOffsets):
         yield from slip_faults(offset, KNOWN)
 
     @override
+    def impossible(self, partition: Mapping[str, Any], offset: Mapping[str, Any]) -> str | None:
+        return S3OffsetEntry(OffsetManagerKey(partition), dict(offset)).impossible()
+
+    @override
     def notes(self, partition: Mapping[str, Any]) -> Iterable[str]:
         if partition.get("bucket") != self.config.bucket:
             yield f"its bucket is {partition.get('bucket')}, and the connector reads {self.config.bucket}"

@@ -25,7 +25,7 @@ def part_entry(found: S3Object, part: Part, known: object) -> S3OffsetEntry | No
     """What is stored of a part, if that is of this version and of the same cut."""
     if not isinstance(known, dict):
         return None
-    entry = S3OffsetEntry(part_key(found.bucket, found.key, part.number), known)
+    entry = S3OffsetEntry.stored(part_key(found.bucket, found.key, part.number), known)
     return entry if entry.parts == part.parts and entry.is_of(found) else None
 
 

@@ -55,7 +55,7 @@ def _standing(
     """A roll-up knows versions, and goes before an entry that knows none: Kafka Connect's, of before the roll-up."""
     if stored is None:
         return _without_entry(found, key, offsets, policy)
-    entry = S3OffsetEntry(key, stored)
+    entry = S3OffsetEntry.stored(key, stored)
     if not entry.get_string(ETAG):
         one = _without_entry(found, key, offsets, policy)
         if one.rolled_up:
@@ -68,7 +68,7 @@ def _with_entry(found: S3Object, entry: S3OffsetEntry, offsets: OffsetStore, pol
         return Standing(found=found, entry=entry, decision=what_to_do(entry, found, policy))
     if not entry.is_of(found):
         known = offsets.get(part_keys(found, entry.parts))
-        records = sum(S3OffsetEntry(key, stored).record_count for key, stored in known.items())
+        records = sum(S3OffsetEntry.stored(key, stored).record_count for key, stored in known.items())
         return Standing(found=found, entry=entry, decision=what_to_do(entry, found, policy, records=records))
     cut = Cut.of(found, entry.parts, offsets)
     if cut.is_ended:

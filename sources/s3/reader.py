@@ -215,7 +215,7 @@ class S3Reader(SourceReader[S3Split]):
             self.context.send_source_event(attrs.asdict(now))
 
     def _stored(self, key: OffsetManagerKey) -> S3OffsetEntry | None:
-        return self.context.task.offsets.get_entry(key, lambda known: S3OffsetEntry(key, known))
+        return self.context.task.offsets.get_entry(key, lambda known: S3OffsetEntry.stored(key, known))
 
     def _read_version(self, found: S3Object) -> Iterator[Yielded]:
         stored = self._stored(object_key(found.bucket, found.key))

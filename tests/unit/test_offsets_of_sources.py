@@ -73,7 +73,14 @@ def test_a_stream_that_is_not_read():
 
 
 @pytest.mark.parametrize(
-    "stored", [{"id": "abc"}, {"id": "5-1", "recordCount": "x"}, {"id": "5-1", "entriesPassed": True}]
+    "stored",
+    [
+        {"id": "abc"},
+        {"id": "5-1", "recordCount": "x"},
+        {"id": "5-1", "entriesPassed": True},
+        {"id": "5-1", "within": -1},
+        {"id": "5-1", "recordCount": -1},
+    ],
 )
 def test_a_stored_offset_that_is_no_place_in_a_stream(stored):
     """What is stored of a stream and says no place is named, with what it is and what to do."""
@@ -81,10 +88,26 @@ def test_a_stored_offset_that_is_no_place_in_a_stream(stored):
         RedisOffsetEntry(stream_key("orders"), stored).place()
 
 
-def test_a_stored_offset_that_is_no_place_in_a_file():
+@pytest.mark.parametrize(
+    ("stored", "reason"),
+    [
+        ({"position": "x"}, "position='x' is not an integer"),
+        ({"position": -1}, "position=-1 is less than 0"),
+        ({"position": 5, "recordCount": -1}, "recordCount=-1 is less than 0"),
+        ({"position": 5, "recordCount": True}, "recordCount=True is not an integer"),
+        ({"position": 5, "complete": "yes"}, "complete='yes' is not a boolean"),
+    ],
+)
+def test_a_stored_offset_that_is_no_place_in_a_file(stored, reason):
     """What is stored of a file and says no place is named, with what to do."""
-    with pytest.raises(OffsetValueError, match=r"^/a\.log: .*position='x' is not an integer; .*headrace offsets set"):
-        FileOffsetEntry.stored("/a.log", {"position": "x"}).position()
+    entry = FileOffsetEntry.stored("/a.log", stored)
+    with pytest.raises(OffsetValueError, match=rf"^/a\.log: .*{reason}; .*headrace offsets set"):
+        assert entry.is_complete or entry.position()
+
+
+def test_a_file_of_long_ago():
+    """A time before 1970 is a time that a file may have."""
+    assert FileOffsetEntry.stored("/a.log", {"lastModified": -1}).get_int("lastModified") == -1
 
 
 def test_a_foreign_key_among_the_offsets_of_files(tmp_path):

@@ -3,8 +3,9 @@
 import attrs
 import pytest
 
+from headrace.framework.errors import OffsetValueError
 from headrace.offsets.key import OffsetManagerKey
-from headrace.sources.s3.entry import Action, Decision, OverwritePolicy, S3OffsetEntry, object_key, what_to_do
+from headrace.sources.s3.entry import Action, Decision, OverwritePolicy, S3OffsetEntry, object_key, part_key, what_to_do
 from headrace.sources.s3.objects import S3Object
 from headrace.transformers.base import Position
 
@@ -69,6 +70,34 @@ def test_the_policy_decides_about_an_overwritten_object(
         OverwritePolicy.IGNORE: Decision(Action.IGNORE),
         OverwritePolicy.FAIL: Decision(Action.FAIL),
     }
+
+
+@pytest.mark.parametrize(
+    ("stored", "reason"),
+    [
+        ({"recordCount": -1}, "recordCount=-1 is less than 0"),
+        ({"recordCount": "-1"}, "recordCount='-1' is less than 0"),
+        ({"recordCount": "x"}, "recordCount='x' is not an integer"),
+        ({"recordCount": True}, "recordCount=True is not an integer"),
+        ({"recordCount": 3.5}, "recordCount=3.5 is not an integer"),
+        ({**MINE, **PLACE, "byteOffset": -5}, "byteOffset=-5 is less than 0"),
+        ({"recordCount": 3, "line": "no"}, "line='no' is not an integer"),
+        ({"recordCount": 3, "complete": "yes"}, "complete='yes' is not a boolean"),
+        ({**MINE, "size": "big"}, "size='big' is not an integer"),
+    ],
+)
+def test_what_cannot_be_is_named(stored, reason):
+    """A count below 0, no number, or no boolean: the object is named with it, and what to do about it."""
+    with pytest.raises(OffsetValueError, match=rf"^s3://b/k: .*{reason}; mend it with headrace offsets set"):
+        S3OffsetEntry.stored(object_key("b", "k"), stored)
+    with pytest.raises(OffsetValueError, match=r"^s3://b/k: "):
+        S3OffsetEntry.stored(part_key("b", "k", 1), {**stored, "parts": 2})
+
+
+@pytest.mark.parametrize("stored", [{}, {**MINE, **PLACE}, {"recordCount": "7", "complete": "true"}, {"line": None}])
+def test_what_can_be_is_taken(stored):
+    """Texts of numbers and booleans are as good as these, and what is not there is nothing."""
+    assert S3OffsetEntry.stored(object_key("b", "k"), stored).get_properties() == stored
 
 
 def test_a_server_without_etags_is_compared_by_size_and_time():

@@ -227,6 +227,23 @@ class TestFromConnect:
         assert connector.view().entries == before
         assert connector.view().generation.stopped
 
+    @pytest.mark.parametrize(
+        ("offset", "reason"),
+        [({"recordCount": -1}, "recordCount=-1 is less than 0"), ({"recordCount": "x"}, "is not an integer")],
+    )
+    def test_what_cannot_be_is_refused(self, connector, offset, reason):
+        """A count that cannot be is named, of what is in the bucket and of what is not, and nothing is written."""
+        connector.put("a", LINES)
+        connect_wrote(connector, (keys(connector, "gone")[1], offset))
+        assert reason in "".join(migrate(connector.props).warnings)
+        connect_wrote(connector, (keys(connector, "a")[1], offset))
+        with pytest.raises(OffsetsError, match=rf"s3://.*/a: .*{reason}.*headrace offsets set"):
+            migrate(connector.props)
+        before = connector.view().entries
+        with pytest.raises(OffsetsError, match=rf"{reason}.*\(2 such in all\).*headrace offsets set"):
+            migrate(connector.props, apply=True)
+        assert connector.view().entries == before
+
     def test_a_topic_of_kafka_connects_own(self, connector):
         """With `--from-topic` that topic is only read, ours has what was found in both, and ours is made if need be."""
         connector.put("a", LINES)

@@ -377,6 +377,21 @@ def test_an_entry_that_cannot_be_read_is_named(trial):
     assert "another" not in words
 
 
+@pytest.mark.parametrize("value", [b'{"recordCount":-1}', b'{"recordCount":"x"}', b'{"recordCount":1,"complete":"no"}'])
+def test_an_entry_that_cannot_be_ends_the_run(trial, value):
+    """What nobody can read on from is named with stage, connector, object and remedy, and nothing is sent."""
+    feed(trial, range(2))
+    trial.run()
+    mine = next(raw for raw in trial.entries() if b"in-001" in raw)
+    producer = Producer({"bootstrap.servers": trial.bootstrap_servers, "partitioner": "murmur2_random"})
+    producer.produce(f"{trial.name}-offsets", key=mine, value=value)
+    producer.flush(30)
+    again = trial.attempt()
+    assert (again.state, again.records, len(trial.values())) == ("FAILED", 0, 4)
+    assert again.error.startswith(f"discover, {trial.name}, s3://{trial.harness.bucket}/in-001: its stored offset")
+    assert "headrace offsets set" in again.error
+
+
 def test_a_key_with_spaces_counts(trial):
     """Somebody has written an object's key with spaces: the object is not read again."""
     feed(trial, range(2))
