@@ -29,6 +29,7 @@ __all__ = [
     "ended_key",
     "enumerator_key",
     "generation_key",
+    "is_beside",
     "rollup_key",
     "rollup_prefix",
     "turn_key",
@@ -87,6 +88,18 @@ def rollup_prefix(connector: str) -> bytes:
 def turn_key(connector: str, partition: int) -> bytes:
     """The key of the record that a partition gets so that the broker closes its segment, which is then cleaned."""
     return _key(connector, "turn", partition)
+
+
+def is_beside(key: bytes) -> bool:
+    """Whether a key is that of a record beside the entries, whichever connector it is of."""
+    try:
+        parts = json.loads(key)
+    except ValueError:
+        return False
+    match parts:
+        case [str(first), {"connector": str()}, str(), *rest]:
+            return first == FIRST and len(rest) <= 1
+    return False
 
 
 @attrs.frozen(kw_only=True)

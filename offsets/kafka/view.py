@@ -16,6 +16,7 @@ from headrace.offsets.kafka.records import (
     Generation,
     counter_key,
     generation_key,
+    is_beside,
     rollup_key,
     rollup_prefix,
 )
@@ -145,6 +146,10 @@ class KafkaOffsetView(OffsetStore):
 
     def _take_entry(self, key: bytes, value: bytes | None, *, start: int = 0) -> None:
         if value is not None and key not in self.entries and (error := self._aliases.take(key, start)) is not None:
+            if is_beside(key):
+                # Of another connector, and this one has the name that such keys begin with.
+                del self._aliases.unreadable[key]
+                return
             self._pass_over_key(error)
         elif value is None and (error := self._aliases.unreadable.pop(key, None)) is not None:
             self.passed_over.pop(_word(error), None)

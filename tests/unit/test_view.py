@@ -2,6 +2,14 @@
 
 import pytest
 
+from headrace.offsets.kafka.records import (
+    control_key,
+    counter_key,
+    enumerator_key,
+    generation_key,
+    rollup_key,
+    turn_key,
+)
 from headrace.offsets.kafka.view import KafkaOffsetView
 from headrace.offsets.key import OffsetManagerKey
 
@@ -96,3 +104,35 @@ def test_a_shard_without_a_number_is_passed_over(view, number):
     view.take_raw(b'["headrace",{"connector":"c"},"rollup",%s]' % number, b"x")
     assert len(view.rollup) == 0
     assert "is no shard of a roll-up; it is passed over" in "".join(view.passed_over)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        generation_key("other"),
+        control_key("other"),
+        enumerator_key("other"),
+        counter_key("other", 3),
+        rollup_key("other", 7),
+        turn_key("other", 0),
+        b'["headrace", {"connector": "other"}, "generation"]',
+    ],
+)
+def test_a_connector_of_our_name_leaves_what_is_anothers_alone(raw):
+    """What stands beside other connectors' entries is not taken for entries of one that is called headrace."""
+    view = KafkaOffsetView("headrace")
+    view.take_raw(raw, b"{}")
+    view.take_raw(raw, b"{}")
+    assert (view.entries, view.beside, view.passed_over, view.malformed) == ({}, {}, {}, 0)
+
+
+def test_a_connector_of_our_name_has_all_that_is_its_own():
+    """Its entries, the records beside them, and the words on what nobody can read are what any connector has."""
+    view = KafkaOffsetView("headrace")
+    key = OffsetManagerKey({"connector": "other"})
+    view.take_raw(b'["headrace",{"connector":"other"}]', b'{"recordCount":3}')
+    view.take_raw(generation_key("headrace"), b'{"generation":4}')
+    view.take_raw(b'["headrace",{"connector":"other"},7]', b"{}")
+    assert (dict(view.items()), view.generation.generation) == ({key: {"recordCount": 3}}, 4)
+    (word,) = view.passed_over
+    assert "has 3 elements, not 2" in word

@@ -6,8 +6,9 @@ from confluent_kafka.admin import AdminClient
 
 from headrace.framework.errors import TakenOverError
 from headrace.offsets.kafka.claim import Claim
-from headrace.offsets.kafka.records import generation_key
+from headrace.offsets.kafka.records import EnumeratorState, generation_key
 from headrace.offsets.kafka.topic import ensure_offsets_topic
+from headrace.offsets.key import OffsetManagerKey
 
 pytestmark = pytest.mark.xdist_group("commands")
 
@@ -115,6 +116,23 @@ class TestReset:
         claim.follow()
         claim.stopped()
         claim.close()
+
+    def test_a_connector_of_our_name_forgets_nothing_of_others(self, headrace, connector):
+        """One that is called headrace is reset, and who shares its topic keeps generation, roll-up and counters."""
+        put_raw(connector, {b'["headrace",{"bucket":"b","objectKey":"x"}]': b'{"recordCount":5}'})
+        claim = claimed(connector)
+        claim.roll_up({OffsetManagerKey({"bucket": "b", "objectKey": "y"}): "version"})
+        claim.remember(EnumeratorState(state={"watermark": "y"}))
+        claim.stopped()
+        claim.close()
+        before = connector.view()
+
+        done = headrace("offsets", "reset", connector.file, "--set", "name=headrace", "--force")
+
+        assert (done.returncode, "1 keys removed" in done.stdout, "passed over" in done.stderr) == (0, True, False)
+        assert connector.view("headrace").entries == {}
+        after = connector.view()
+        assert (len(after.rollup), after.beside) == (1, before.beside)
 
     def test_force_ends_a_run(self, as_json, connector):
         """With --force the run is taken over before anything is removed."""
