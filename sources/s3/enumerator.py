@@ -6,6 +6,7 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import islice, takewhile
+from math import ceil
 from typing import Any
 
 import attrs
@@ -134,6 +135,7 @@ class S3Enumerator(SplitEnumerator[S3Split]):
             count=self.context.count,
             client=self._sweep.client if hasattr(self, "_sweep") else None,
             start_after=start_after,
+            watermark=self._watermark if self.context.planning else None,
             limit=self._limit,
         )
 
@@ -164,6 +166,9 @@ class S3Enumerator(SplitEnumerator[S3Split]):
 
     def _sweep_ended(self, sweep: Sweep, last: Part) -> None:
         self._note_seen(sweep)
+        if sweep.watermark is not None:
+            # Before this walk, a run makes another one that begins there.
+            self.context.count("s3_list_calls_more", max(1, ceil(sweep.behind / self.config.page_size)))
         if sweep.is_whole:
             self._reconcile(sweep, last)
         if sweep.is_last or (self.context.bounded and sweep.is_whole):

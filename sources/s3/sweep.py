@@ -36,8 +36,8 @@ class Sweep:
     """One walk from `start_after` to the end of what the configuration names; from its very beginning if that is None.
 
     `part` is called on a discovery thread, again after a `RetriableError`, until it says that the walk has ended. What
-    a whole walk has seen, whatever became of it, stands in `marks`. What was modified too late for `limit` is none of
-    the objects that it brings.
+    a whole walk has seen, whatever became of it, stands in `marks`; `behind` is how much was seen behind the key
+    `watermark`, if there is one. What was modified too late for `limit` is none of the objects that it brings.
     """
 
     config: S3Config
@@ -46,10 +46,12 @@ class Sweep:
     count: Count
     client: S3Client | None = None
     start_after: str | None = None
+    watermark: str | None = None
     limit: TimeLimit = attrs.field(factory=TimeLimit)
     is_last: bool = attrs.field(init=False)
     marks: "array[int]" = attrs.field(factory=lambda: array("Q"), init=False)
     seen: int = attrs.field(default=0, init=False)
+    behind: int = attrs.field(default=0, init=False)
     last: str | None = attrs.field(default=None, init=False)
     _objects: Iterator[S3Object] | None = attrs.field(default=None, init=False)
     _part: Part = attrs.field(factory=Part, init=False)
@@ -95,5 +97,7 @@ class Sweep:
     def _see(self, found: S3Object) -> None:
         self.seen += 1
         self.last = found.key
+        if self.watermark is not None and found.key > self.watermark:
+            self.behind += 1
         if self.is_whole:
             self.marks.append(name_mark(object_key(found.bucket, found.key)))

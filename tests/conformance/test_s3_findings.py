@@ -213,20 +213,27 @@ def test_an_object_without_bytes_is_left_out_until_it_has_some(trial):
     assert trial.values() == trial.everything()
 
 
-def test_a_plan_estimates_what_a_run_asks_for(trial):
+@pytest.mark.parametrize(
+    ("page", "new", "asked"),
+    [("1000", 1, 3), ("2", 0, 4), ("2", 1, 4), ("2", 4, 7)],
+    ids=["no watermark", "nothing new", "a page behind the watermark", "two pages"],
+)
+def test_a_plan_estimates_what_a_run_asks_for(trial, page, new, asked):
     """The LIST and GET requests that a plan foretells are those that the run then makes."""
     for number in range(5):
         trial.add(f"piece-{number}", 3)
-    trial.run()
-    trial.add("piece-9", 3)
+    trial.run(aws__s3__fetch__page__size=page)
+    for number in range(5, 5 + new):
+        trial.add(f"piece-{number}", 3)
     props = trial.props(aws__s3__fetch__page__size="2")
     plan = make_plan(props, first=0)
     lists, fetched = len(trial.harness.faulty.lists), gets(trial)
 
     trial.run(aws__s3__fetch__page__size="2")
 
-    assert plan.totals["estimated_list_calls"] == len(trial.harness.faulty.lists) - lists == 3
-    assert plan.totals["estimated_get_calls"] == gets(trial) - fetched == 1
+    assert plan.totals["list_calls"] == (6 + new) // 2
+    assert plan.totals["estimated_list_calls"] == len(trial.harness.faulty.lists) - lists == asked
+    assert plan.totals["estimated_get_calls"] == gets(trial) - fetched == new
 
 
 def test_an_offsets_topic_that_was_made_anew(trial):
