@@ -7,7 +7,7 @@ import attrs
 
 from headrace.framework.driver.altering import OpenedConnector
 from headrace.framework.driver.ends import with_ends
-from headrace.framework.errors import OffsetsError
+from headrace.framework.errors import NotCompactedError, OffsetsError, RetriableError
 from headrace.framework.source_offsets import State, Surveyed
 from headrace.offsets.entry import RECORD_COUNT
 from headrace.offsets.key import OffsetManagerKey
@@ -132,6 +132,7 @@ def migrate_back(
 
     connector = OpenedConnector.of(props)
     topic = to_topic or connector.settings.offsets_topic
+    _refuse_forgetful(connector.settings, topic)
     if not apply:
         return _given(connector, topic, None)
     _refuse_missing(connector.settings, topic)
@@ -167,7 +168,7 @@ def _taken(connector: OpenedConnector, topic: str, claim: "Claim | None", *, cou
         twins=store.spellings[-1].twins,
         counted=count,
         list_calls=survey.list_calls,
-        warnings=[*connector.config.warnings(), *_unreadable(connector, theirs)],
+        warnings=[*connector.config.warnings(), *_forgetful(settings, topic), *_unreadable(connector, theirs)],
     )
 
 
@@ -261,6 +262,36 @@ def _missing(settings: "KafkaSettings", topic: str) -> OffsetsError:
         f"there is no topic {topic} at {settings.bootstrap_servers}: name Kafka Connect's offset.storage.topic "
         "(--from-topic, or --to-topic on the way back)"
     )
+
+
+def _refuse_forgetful(settings: "KafkaSettings", topic: str) -> None:
+    """Refuse to write where it would not last; our own topic is looked at by whoever claims it."""
+    from headrace.offsets.kafka.topic import COMPACT, cleanup_policy  # noqa: PLC0415 - as above
+
+    if topic == settings.offsets_topic or not _exists(settings, topic):
+        return
+    if (policy := cleanup_policy(settings, topic)) != COMPACT:
+        raise NotCompactedError(
+            f"the topic {topic} has cleanup.policy={policy} and would forget progress: alter it to "
+            f"cleanup.policy={COMPACT}, or name another one with --to-topic"
+        )
+
+
+def _forgetful(settings: "KafkaSettings", topic: str) -> list[str]:
+    """A word where some of what Kafka Connect wrote may be gone."""
+    from headrace.offsets.kafka.topic import COMPACT, cleanup_policy  # noqa: PLC0415 - as above
+
+    try:
+        policy = cleanup_policy(settings, topic)
+    except RetriableError as error:
+        return [f"whether the topic {topic} is compacted is not known: {error}"]
+    if policy == COMPACT:
+        return []
+    word = (
+        f"the topic {topic} has cleanup.policy={policy}: what it has forgotten counts as never read, and would be sent "
+        "again; compare the counts with what Kafka Connect has sent"
+    )
+    return [word]
 
 
 def _refuse_unreadable(connector: OpenedConnector, view: "KafkaOffsetView") -> None:

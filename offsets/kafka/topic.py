@@ -1,7 +1,8 @@
 """The offsets topic itself: created compacted, refused if it is not."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic, ResourceType
@@ -11,7 +12,11 @@ from headrace.offsets.kafka.cleaning import CLEANED_SOON
 from headrace.offsets.kafka.patience import timed_out
 from headrace.offsets.kafka.settings import KafkaSettings
 
-__all__ = ["ensure_offsets_topic"]
+__all__ = ["COMPACT", "cleanup_policy", "ensure_offsets_topic"]
+
+COMPACT = "compact"
+"""The policy of a topic that forgets nothing but what was written anew."""
+
 
 REACH_WITHIN_S = 30.0
 ASK_AGAIN_AFTER_S = 5.0
@@ -24,12 +29,27 @@ def ensure_offsets_topic(settings: KafkaSettings) -> int:
     """
     admin = AdminClient(settings.admin_config())
     name = settings.offsets_topic
-    try:
+    with _answered(settings, name):
         cluster = admin.list_topics(timeout=REACH_WITHIN_S)
         if name not in cluster.topics:
             _create(admin, settings, brokers=len(cluster.brokers))
         _refuse_uncompacted(admin, name)
         return len(admin.list_topics(name, timeout=REACH_WITHIN_S).topics[name].partitions)
+
+
+def cleanup_policy(settings: KafkaSettings, name: str) -> str:
+    """What becomes of old records in a topic, in Kafka's words; anything but `compact` forgets progress.
+
+    Raises `RetriableError` if Kafka cannot be reached, or does not say.
+    """
+    with _answered(settings, name):
+        return _policy(AdminClient(settings.admin_config()), name)
+
+
+@contextmanager
+def _answered(settings: KafkaSettings, name: str) -> Iterator[None]:
+    try:
+        yield
     except (KafkaException, TimeoutError) as error:
         said = error.args[0].str() if isinstance(error, KafkaException) else "no answer in time"
         raise RetriableError(
@@ -67,12 +87,16 @@ def _await_leaders(admin: AdminClient, settings: KafkaSettings) -> None:
 
 
 def _refuse_uncompacted(admin: AdminClient, name: str) -> None:
-    policy = _settings_of(admin, name)["cleanup.policy"].value
-    if policy != "compact":
+    policy = _policy(admin, name)
+    if policy != COMPACT:
         raise NotCompactedError(
             f"the offsets topic {name} has cleanup.policy={policy} and would forget progress: "
             "alter it to cleanup.policy=compact, or name another topic in offset.storage.topic"
         )
+
+
+def _policy(admin: AdminClient, name: str) -> str:
+    return str(_settings_of(admin, name)["cleanup.policy"].value)
 
 
 def _settings_of(admin: AdminClient, name: str) -> Mapping[str, ConfigEntry]:

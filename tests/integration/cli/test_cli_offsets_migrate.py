@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient
 
 from headrace.framework.driver.altering import OpenedConnector
 from headrace.framework.driver.migrating import migrate, migrate_back
-from headrace.framework.errors import ConfigError, OffsetsError, TakenOverError
+from headrace.framework.errors import ConfigError, NotCompactedError, OffsetsError, TakenOverError
 from headrace.framework.run import Run, on_threads
 from headrace.framework.source_offsets import State
 from headrace.offsets.codec import encode_key, key_spellings
@@ -301,6 +301,18 @@ class TestFromConnect:
         assert states(migrate(connector.props)) == {"a": State.PARTIAL}
         assert run(connector).records == 2
 
+    def test_a_topic_that_forgets(self, connector):
+        """Where Kafka Connect's own topic is not compacted, it is said that some of it may be gone."""
+        connector.put("a", LINES)
+        theirs = f"connect-{connector.name}"
+        create_topic(connector.settings.bootstrap_servers, theirs, config={"cleanup.policy": "delete"})
+        connect_wrote(connector, (keys(connector, "a")[1], {"recordCount": 1}), topic=theirs)
+        for apply in (False, True):
+            found = migrate(connector.props, from_topic=theirs, apply=apply)
+            assert states(found) == {"a": State.PARTIAL}
+            assert f"{theirs} has cleanup.policy=delete: what it has forgotten" in "".join(found.warnings)
+        assert migrate(connector.props).warnings == []
+
     def test_a_topic_that_is_not_there(self, connector):
         """Without a topic there is nothing to migrate, the error says how to name it, and none is made."""
         for apply in (False, True):
@@ -362,6 +374,16 @@ class TestFromConnect:
 
 
 class TestToConnect:
+    def test_nothing_is_given_to_a_topic_that_forgets(self, begun):
+        """Where Kafka Connect's own topic is not compacted, the error says what to do, and nothing is written."""
+        migrate(begun.props, apply=True)
+        theirs, servers = f"connect-{begun.name}", begun.settings.bootstrap_servers
+        create_topic(servers, theirs, config={"cleanup.policy": "delete"})
+        for apply in (False, True):
+            with pytest.raises(NotCompactedError, match=rf"{theirs} has cleanup\.policy=delete .*--to-topic"):
+                migrate_back(begun.props, apply=apply, to_topic=theirs)
+        assert end_of_topic(servers, theirs) == 0
+
     def test_both_orders_are_written(self, begun):
         """Each object under both orders of its key, in Kafka Connect's words; without apply nothing is written."""
         migrate(begun.props, apply=True)
