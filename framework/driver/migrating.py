@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["Migration", "Moved", "migrate", "migrate_back"]
 
 UNREADABLE_SHOWN = 10
+WORKERS_TOPIC = "offset.storage.topic"
+"""The key of the topic for all connectors of a worker; `offsets.storage.topic` is for one, and wins."""
 
 Change = tuple[OffsetManagerKey, Mapping[str, Any] | None]
 
@@ -168,7 +170,12 @@ def _taken(connector: OpenedConnector, topic: str, claim: "Claim | None", *, cou
         twins=store.spellings[-1].twins,
         counted=count,
         list_calls=survey.list_calls,
-        warnings=[*connector.config.warnings(), *_forgetful(settings, topic), *_unreadable(connector, theirs)],
+        warnings=[
+            *connector.config.warnings(),
+            *_not_looked_at(connector, topic),
+            *_forgetful(settings, topic),
+            *_unreadable(connector, theirs),
+        ],
     )
 
 
@@ -275,6 +282,18 @@ def _refuse_forgetful(settings: "KafkaSettings", topic: str) -> None:
             f"the topic {topic} has cleanup.policy={policy} and would forget progress: alter it to "
             f"cleanup.policy={COMPACT}, or name another one with --to-topic"
         )
+
+
+def _not_looked_at(connector: OpenedConnector, topic: str) -> list[str]:
+    """A word on the worker's topic where the connector has one of its own: Kafka Connect reads both."""
+    worker = connector.config.props.get(WORKERS_TOPIC)
+    if worker is None or worker in {topic, connector.settings.offsets_topic}:
+        return []
+    word = (
+        f"Kafka Connect's worker keeps offsets in {worker} ({WORKERS_TOPIC}), too, and what stands only there counts "
+        f"as never read, and would be sent again: --from-topic {worker} has both taken into account"
+    )
+    return [word]
 
 
 def _forgetful(settings: "KafkaSettings", topic: str) -> list[str]:

@@ -301,6 +301,27 @@ class TestFromConnect:
         assert states(migrate(connector.props)) == {"a": State.PARTIAL}
         assert run(connector).records == 2
 
+    def test_the_workers_topic_beside_the_connectors_own(self, connector):
+        """Where the configuration names both, the one that was not looked at is named; with it, both count."""
+        connector.put("a", LINES)
+        connector.put("b", LINES)
+        worker = f"connect-{connector.name}"
+        create_topic(connector.settings.bootstrap_servers, worker, config={"cleanup.policy": "compact"})
+        connect_wrote(connector, (keys(connector, "a")[1], {"recordCount": 2}))
+        connect_wrote(connector, (keys(connector, "a")[1], {"recordCount": 1}), topic=worker)
+        connect_wrote(connector, (keys(connector, "b")[1], {"recordCount": 2}), topic=worker)
+        own = connector.settings.offsets_topic
+        props = {**connector.props, "offset.storage.topic": worker, "offsets.storage.topic": own}
+
+        found = migrate(props)
+        assert states(found) == {"a": State.PARTIAL, "b": State.UNSEEN}
+        assert f"--from-topic {worker} has both taken into account" in "".join(found.warnings)
+
+        found = migrate(props, from_topic=worker, apply=True)
+        assert (found.to_topic, states(found)) == (own, {"a": State.PARTIAL, "b": State.PARTIAL})
+        assert "taken into account" not in "".join(found.warnings)
+        assert run(connector).records == 2
+
     def test_a_topic_that_forgets(self, connector):
         """Where Kafka Connect's own topic is not compacted, it is said that some of it may be gone."""
         connector.put("a", LINES)
