@@ -31,6 +31,10 @@ class OffsetStore(Protocol):
         """
         ...
 
+    def unreadable(self, key: OffsetManagerKey) -> str | None:  # noqa: ARG002 - for stores that can tell
+        """Why what stands under `key` cannot be read, so that it has no entry; None where there is no such thing."""
+        return None
+
     def items(self) -> Iterator[tuple[OffsetManagerKey, dict[str, Any]]]:
         """Every entry of this connector."""
         ...

@@ -95,6 +95,15 @@ class KafkaOffsetView(OffsetStore):
 
     @override
     def items(self) -> Iterator[tuple[OffsetManagerKey, dict[str, Any]]]:
+    @override
+    def unreadable(self, key: OffsetManagerKey) -> str | None:
+        for raw in self.raw_keys(key):
+            try:
+                decode_value(self.entries.get(raw))
+            except MalformedOffsetError as error:
+                return str(error)
+        return None
+
         for key, raw_keys in self.spelled():
             known = [value for raw in raw_keys if (value := self._decoded(raw)) is not None]
             if known:

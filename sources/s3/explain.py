@@ -9,7 +9,7 @@ import attrs
 from headrace.framework import registry
 from headrace.framework.distribution.balanced import BalancedDistribution
 from headrace.framework.distribution.base import StorageObject
-from headrace.framework.errors import SourceError
+from headrace.framework.errors import OffsetValueError, SourceError
 from headrace.framework.naming import NameTemplate
 from headrace.framework.parts import Part
 from headrace.framework.source_offsets import Check, Explanation, State
@@ -17,7 +17,7 @@ from headrace.offsets.key import OffsetManagerKey
 from headrace.offsets.store import OffsetStore
 from headrace.sources.s3.client import make_client
 from headrace.sources.s3.config import S3Config
-from headrace.sources.s3.entry import Action, S3OffsetEntry, object_key
+from headrace.sources.s3.entry import Action, Decision, S3OffsetEntry, object_key
 from headrace.sources.s3.listing import Skipped, look_up
 from headrace.sources.s3.objects import S3Object
 from headrace.sources.s3.parts import Cut
@@ -28,7 +28,9 @@ __all__ = ["explain_object"]
 URI = "s3://"
 
 
-ROLLED_UP = Check(name="offset", passed=None, says="complete, rolled up: its count is not kept any more")
+OFFSET = "offset"
+
+ROLLED_UP = Check(name=OFFSET, passed=None, says="complete, rolled up: its count is not kept any more")
 
 REASONS = {
     Action.FINISHED: (State.COMPLETE, "it was read to its end, and is not read again"),
@@ -49,9 +51,15 @@ def explain_object(config: S3Config, name: str, offsets: OffsetStore, tasks: int
     client = make_client(config.connection())
     found = look_up(client, bucket, key, config.attempts(threading.Event()))
     if found is None:
-        return _of_nothing(partition, known, rolled_up=offsets.rolled_up(partition, "") is not None)
-    one = standings([found], offsets, config.overwrite_policy)[0]
+        return _of_nothing(partition, known, offsets)
+    try:
+        one, bad = standings([found], offsets, config.overwrite_policy)[0], None
+    except OffsetValueError as error:
+        one, bad = Standing(found=found, entry=None, decision=Decision(Action.FAIL)), error.message
+    unread = Check(name=OFFSET, passed=False, says=bad) if bad else _unread(partition, offsets)
     checks = list(_checks(config, one))
+    if unread is not None and not one.rolled_up:
+        checks = [unread if check.name == OFFSET else check for check in checks]
     task = _task(config, found, tasks, in_parts=one.cut is not None and one.decision.action is Action.READ)
     checks.append(task[1])
     return _judged(one, checks, task[0], known)
@@ -66,16 +74,23 @@ def _apart(name: str, bucket: str) -> tuple[str, str]:
     return named, key
 
 
-def _of_nothing(partition: OffsetManagerKey, known: Mapping[str, Any] | None, *, rolled_up: bool) -> Explanation:
+def _of_nothing(partition: OffsetManagerKey, known: Mapping[str, Any] | None, offsets: OffsetStore) -> Explanation:
     name = f"{URI}{partition.mapping['bucket']}/{partition.mapping['objectKey']}"
     gone = Check(name="in the bucket", passed=False, says="no")
-    if known is None and rolled_up:
+    if known is None and offsets.rolled_up(partition, "") is not None:
         return Explanation(
             name=name,
             state=State.OFFSETS_ONLY,
             reason="it is not in the bucket any more; it was read to its end, and the next whole listing forgets it",
             rolled_up=True,
             checks=[gone, ROLLED_UP],
+        )
+    if known is None and (unread := _unread(partition, offsets)) is not None:
+        return Explanation(
+            name=name,
+            state=State.OFFSETS_ONLY,
+            reason="it is not in the bucket any more, and its entry cannot be read: headrace offsets set forgets it",
+            checks=[gone, unread],
         )
     if known is None:
         return Explanation(
@@ -94,6 +109,14 @@ def _of_nothing(partition: OffsetManagerKey, known: Mapping[str, Any] | None, *,
         checks=[gone, _stored(entry)],
         offset=known,
     )
+
+
+def _unread(partition: OffsetManagerKey, offsets: OffsetStore) -> Check | None:
+    """What to say of an entry that cannot be read, where there is such a one and none that can."""
+    if offsets.get([partition]) or (reason := offsets.unreadable(partition)) is None:
+        return None
+    says = f"what is stored cannot be read, so it counts as never read: {reason}; mend it with headrace offsets set"
+    return Check(name=OFFSET, passed=None, says=says)
 
 
 def _checks(config: S3Config, one: Standing) -> Iterator[Check]:
@@ -138,11 +161,11 @@ def _stored(entry: S3OffsetEntry | None, *, rolled_up: bool = False) -> Check:
     if rolled_up:
         return ROLLED_UP
     if entry is None:
-        return Check(name="offset", passed=None, says="nothing is stored of it")
+        return Check(name=OFFSET, passed=None, says="nothing is stored of it")
     place = entry.position()
     end = "complete" if entry.is_complete else "no mark of completeness"
     where = f"{place.records} records, up to byte {place.byte}" if place.byte else f"{place.records} records"
-    return Check(name="offset", passed=None, says=f"{where}, {end}")
+    return Check(name=OFFSET, passed=None, says=f"{where}, {end}")
 
 
 def _parts(cut: Cut) -> Iterator[Check]:
@@ -212,9 +235,11 @@ def _judged(one: Standing, checks: list[Check], task: int | None, known: Mapping
 
 def _verdict(one: Standing, checks: list[Check]) -> tuple[State, str]:
     failed = {check.name: check.says for check in checks if check.passed is False}
-    refused = next((name for name in failed if name not in {"version", "task"}), None)
+    refused = next((name for name in failed if name not in {"version", "task", OFFSET}), None)
     if refused is not None:
         return State.LEFT_OUT, f"a run does not read it ({refused}): {failed[refused]}"
+    if OFFSET in failed:
+        return State.FAILS, f"it would fail the run: {failed[OFFSET]}"
     action = one.decision.action
     if "task" in failed and action in {Action.READ, Action.REREAD}:
         return State.FAILS, f"it would fail the run: {failed['task']}"

@@ -1,11 +1,13 @@
 """`headrace offsets explain`: why an object was, is or is not read."""
 
 import pytest
+from confluent_kafka import Producer
 
 from headrace.framework.driver.altering import OpenedConnector, explain
 from headrace.framework.errors import SourceError
 from headrace.framework.run import Run, on_threads
 from headrace.framework.source_offsets import State
+from headrace.offsets.codec import encode_key
 from headrace.offsets.kafka.claim import Claim
 from headrace.offsets.kafka.topic import ensure_offsets_topic
 
@@ -147,6 +149,39 @@ def test_an_object_that_is_gone(connector):
     found = explained(connector, "gone")
     assert (found.state, found.records_done, found.offset["recordCount"]) == (State.OFFSETS_ONLY, 7, 7)
     assert explained(connector, "nea").state is State.MISSING
+
+
+def put_raw(connector, **values):
+    """Write raw values, as whoever wrote the topic before us."""
+    ensure_offsets_topic(connector.settings)
+    producer = Producer(connector.settings.producer_config())
+    bucket = connector.props["aws.s3.bucket.name"]
+    for name, value in values.items():
+        key = encode_key(connector.name, {"bucket": bucket, "objectKey": name})
+        producer.produce(connector.settings.offsets_topic, value, key)
+    producer.flush()
+
+
+def test_an_entry_that_cannot_be_read(connector):
+    """That something is stored, what is wrong with it and what to do is said; a run reads the object."""
+    connector.put("a", LINES)
+    put_raw(connector, a=b'{"recordCount":{"of":2}}', gone=b"not JSON")
+    found, gone = explained(connector, "a"), explained(connector, "gone")
+    says = {check.name: check.says for check in found.checks}
+    assert (found.state, failed(found)) == (State.UNSEEN, [])
+    assert "cannot be read, so it counts as never read: the value" in says["offset"]
+    assert "headrace offsets set" in says["offset"]
+    assert (gone.state, [check.name for check in gone.checks]) == (State.OFFSETS_ONLY, ["in the bucket", "offset"])
+
+
+def test_an_entry_that_cannot_be(connector):
+    """What would fail a run is said to do so, with what to do, beside everything else that is known of the object."""
+    connector.put("a", LINES)
+    put_raw(connector, a=b'{"recordCount":-1}')
+    found = explained(connector, "a")
+    assert (found.state, failed(found)) == (State.FAILS, ["offset"])
+    assert "recordCount=-1 is less than 0; mend it with headrace offsets set" in found.reason
+    assert found.offset == {"recordCount": -1}
 
 
 def test_a_listing_or_two_requests_are_all_it_takes(connector):
