@@ -22,7 +22,7 @@ from headrace.framework.errors import HeadraceError, RetriableError, TakenOverEr
 from headrace.framework.splits import SplitSource
 from headrace.framework.task import AbstractSourceTask
 from headrace.framework.worker.plan import Ended, TaskPlan, TaskReport
-from headrace.offsets.kafka.records import Control, EndedWord, EnumeratorState, enumerator_key
+from headrace.offsets.kafka.records import Control, EndedWord, EnumeratorState
 from headrace.offsets.key import OffsetManagerKey
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Coordinator:
             for task_id in range(tasks)
         }
         if isinstance(self.source, SplitSource):
-            known = EnumeratorState.decode(self.claim.view.beside.get(enumerator_key(name)))
+            known = self.claim.view.remembered
             self._remembered = None if known is None else known.state
             host = self._host = EnumeratorHost(name, tasks, self.claim.view, self.bounded, self.wake)
             host.start(self.source, self._remembered)

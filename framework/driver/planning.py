@@ -16,7 +16,6 @@ from headrace.framework.driver.enumeration import EnumeratorHost
 from headrace.framework.driver.preview import FirstRecord, Previewer
 from headrace.framework.splits import Split, SplitSource
 from headrace.framework.worker.execute import make_source
-from headrace.offsets.kafka.records import EnumeratorState, enumerator_key
 from headrace.offsets.key import OffsetManagerKey
 from headrace.offsets.memory import MemoryOffsetStore
 from headrace.offsets.store import OffsetStore
@@ -134,7 +133,7 @@ def make_plan(props: Mapping[str, str], *, first: int = 10) -> WorkPlan:
         describe=partial(_planned, source, offsets),
     )
     try:
-        host.start(source, None if view is None else _remembered(view.beside, config.name))
+        host.start(source, None if view is None or (known := view.remembered) is None else known.state)
         _await_everything(host)
         previewer = Previewer(config, props, offsets)
         objects = host.objects
@@ -153,11 +152,6 @@ def make_plan(props: Mapping[str, str], *, first: int = 10) -> WorkPlan:
         topic_exists=view is not None,
         warnings=_warnings(config, host),
     )
-
-
-def _remembered(beside: Mapping[bytes, bytes], connector: str) -> Mapping[str, Any] | None:
-    known = EnumeratorState.decode(beside.get(enumerator_key(connector)))
-    return None if known is None else known.state
 
 
 def _await_everything(host: EnumeratorHost) -> None:

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import repeat
 from types import MappingProxyType
 from typing import Self
@@ -11,7 +11,7 @@ from typing import Self
 import attrs
 from confluent_kafka import Message
 
-from headrace.framework.errors import FencedError, RetriableError, TakenOverError
+from headrace.framework.errors import FencedError, MalformedOffsetError, RetriableError, TakenOverError
 from headrace.offsets.kafka.identity import TopicIdentity
 from headrace.offsets.kafka.log import OffsetsLog
 from headrace.offsets.kafka.producer import TransactionalProducer
@@ -273,8 +273,10 @@ class Claim:
         """Take in a record, and remember every run that has claimed the connector since we look."""
         self.view.take(message)
         if message.key() == generation_key(self.settings.connector):
-            found = self.view.generation
-            self._seen[found.owner] = found
+            # One that cannot be read is an error only if nothing has taken its place by the end.
+            with suppress(MalformedOffsetError):
+                found = self.view.generation
+                self._seen[found.owner] = found
 
     def _fence_drivers(self, prefixes: Iterable[str]) -> None:
         for prefix in prefixes:

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeAlias
 
 import attrs
 
-from headrace.framework.errors import OffsetsError
+from headrace.framework.errors import MalformedOffsetError, OffsetsError
 from headrace.offsets.key import checked_map
 
 __all__ = [
@@ -40,6 +40,8 @@ STATE_VERSION = 1
 
 FIRST_PREFIX = "headrace"
 """The prefix of the ids of a run that has not written down which it has."""
+
+GENERATION_KINDS = {"generation": int, "owner": str, "tasks": int, "stopped": bool, "prefixes": list}
 
 # Inside a class with a counter of that name, `bytes` is the counter.
 Raw: TypeAlias = bytes
@@ -124,10 +126,16 @@ class Generation:
         return _encode({**named, **self.others})
 
     @classmethod
-    def decode(cls, data: bytes | None) -> Self:
-        """From the topic; a record that names no prefixes is of a version that did not write them down."""
-        found = json.loads(data) if data else {}
+    def decode(cls, data: bytes | None, key: bytes = b"") -> Self:
+        """From the topic; a record that names no prefixes is of a version that did not write them down.
+
+        `MalformedOffsetError` for what is no such record; it names the `key`.
+        """
+        found = _loaded(data, key) if data else {}
         known = {"prefixes": [FIRST_PREFIX] if found else [], **_known(cls, found)}
+        for name, value in known.items():
+            if not isinstance(value, GENERATION_KINDS[name]):
+                raise _unreadable(key, f"{name}={value!r} is of another kind")
         return cls(**known, others={name: value for name, value in found.items() if name not in known})
 
     def is_same_run(self, other: "Generation") -> bool:
@@ -218,11 +226,16 @@ class EnumeratorState:
         return _encode({"version": STATE_VERSION, "state": state})
 
     @classmethod
-    def decode(cls, data: bytes | None) -> Self | None:
-        """From the topic; None if nothing is remembered. `OffsetsError` for a version from the future."""
+    def decode(cls, data: bytes | None, key: bytes = b"") -> Self | None:
+        """From the topic; None if nothing is remembered. `OffsetsError` for a version from the future.
+
+        `MalformedOffsetError` for what is no such record; it names the `key`.
+        """
         if data is None:
             return None
-        found = json.loads(data)
+        found = _loaded(data, key)
+        if not isinstance(found.get("version"), int) or not isinstance(found.get("state"), dict):
+            raise _unreadable(key, "it has no version and no state")
         if found["version"] != STATE_VERSION:
             raise OffsetsError(
                 f"what the enumerator has to remember was stored in version {found['version']}, by a newer headrace; "
@@ -263,6 +276,23 @@ def _key(connector: str, *rest: str | int) -> bytes:
 
 def _encode(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _loaded(data: bytes, key: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(data)
+    except ValueError as error:
+        raise _unreadable(key, str(error)) from error
+    if not isinstance(found, dict):
+        raise _unreadable(key, "it is no object")
+    return found
+
+
+def _unreadable(key: bytes, reason: str) -> MalformedOffsetError:
+    return MalformedOffsetError(
+        f"the record {key.decode()} of the offsets topic cannot be read: {reason}; run the headrace that wrote it, or, "
+        "once nothing of the connector runs, write a record of this key without a value"
+    )
 
 
 def _known(cls: type[attrs.AttrsInstance], found: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,10 @@ from headrace.offsets.codec import decode_value, encode_key, encode_value, key_p
 from headrace.offsets.kafka.aliases import MOST_NAMES_PERMUTED, Aliases, begins_like_anothers, connector_named_by
 from headrace.offsets.kafka.records import (
     Counters,
+    EnumeratorState,
     Generation,
     counter_key,
+    enumerator_key,
     generation_key,
     is_beside,
     rollup_key,
@@ -94,8 +96,6 @@ class KafkaOffsetView(OffsetStore):
         return self.rollup.knows(key, version)
 
     @override
-    def items(self) -> Iterator[tuple[OffsetManagerKey, dict[str, Any]]]:
-    @override
     def unreadable(self, key: OffsetManagerKey) -> str | None:
         for raw in self.raw_keys(key):
             try:
@@ -104,6 +104,8 @@ class KafkaOffsetView(OffsetStore):
                 return str(error)
         return None
 
+    @override
+    def items(self) -> Iterator[tuple[OffsetManagerKey, dict[str, Any]]]:
         for key, raw_keys in self.spelled():
             known = [value for raw in raw_keys if (value := self._decoded(raw)) is not None]
             if known:
@@ -147,7 +149,14 @@ class KafkaOffsetView(OffsetStore):
     @property
     def generation(self) -> Generation:
         """The generation record as it was last read."""
-        return Generation.decode(self.beside.get(generation_key(self.connector)))
+        key = generation_key(self.connector)
+        return Generation.decode(self.beside.get(key), key)
+
+    @property
+    def remembered(self) -> EnumeratorState | None:
+        """What an enumerator has to remember, as it was last read."""
+        key = enumerator_key(self.connector)
+        return EnumeratorState.decode(self.beside.get(key), key)
 
     def counters(self, task_id: int) -> Counters:
         """A task's totals as they were last read."""

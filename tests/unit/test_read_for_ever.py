@@ -2,9 +2,9 @@
 
 import pytest
 
-from headrace.framework.errors import OffsetsError, OffsetValueError
+from headrace.framework.errors import MalformedOffsetError, OffsetsError, OffsetValueError
 from headrace.framework.parts import Extent, Part
-from headrace.offsets.kafka.records import EnumeratorState, enumerator_key
+from headrace.offsets.kafka.records import EnumeratorState, enumerator_key, generation_key
 from headrace.offsets.kafka.view import KafkaOffsetView
 from headrace.sources.files.objects import FoundFile
 from headrace.sources.files.splits import FilePart, FileSplit, FileSplitSerializer
@@ -73,6 +73,30 @@ def test_what_an_enumerator_remembers():
     assert EnumeratorState.decode(ENUMERATOR_STATE_1) == EnumeratorState(state=state)
     assert EnumeratorState(state=state).encode() == ENUMERATOR_STATE_1
     assert enumerator_key("orders") == b'["headrace",{"connector":"orders"},"enumerator"]'
+
+
+@pytest.mark.parametrize(
+    "value", [b"not JSON", b"\xff", b"[1]", b'{"state":{}}', b'{"version":1,"state":7}', b'{"a":1}']
+)
+def test_what_is_no_state_is_named(value):
+    """What nobody can have remembered is named with its key, and what to do about it."""
+    view = KafkaOffsetView("orders")
+    view.take_raw(enumerator_key("orders"), value)
+    with pytest.raises(MalformedOffsetError, match=r'"orders"\},"enumerator"\] .* cannot be read: .* without a value'):
+        assert view.remembered
+
+
+@pytest.mark.parametrize(
+    "value", [b"not JSON", b"\xff", b'"text"', b'{"generation":"5"}', b'{"generation":1,"prefixes":"a"}']
+)
+def test_what_is_no_generation_is_named(value):
+    """A claim that nobody can have written is named with its key, and what to do about it."""
+    view = KafkaOffsetView("orders")
+    view.take_raw(generation_key("orders"), value)
+    with pytest.raises(MalformedOffsetError, match=r'"orders"\},"generation"\] .* cannot be read: .* without a value'):
+        assert view.generation
+    view.take_raw(generation_key("orders"), None)
+    assert view.generation.generation == 0
 
 
 def test_a_state_from_the_future_is_refused():

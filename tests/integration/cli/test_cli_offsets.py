@@ -167,3 +167,18 @@ def test_a_broker_that_is_not_there(as_json, connector):
     code, document = as_json("offsets", "list", connector.file, "--set", "bootstrap.servers=127.0.0.1:1")
     assert (code, document["state"]) == (1, "FAILED")
     assert "127.0.0.1:1" in document["error"]
+
+
+@pytest.mark.parametrize("kind", ["generation", "enumerator"])
+def test_a_record_of_ours_that_cannot_be_read(as_json, connector, kind):
+    """A run names it, and what to do; once that is done, everything goes on."""
+    key = f'["headrace",{{"connector":"{connector.name}"}},"{kind}"]'
+    put_raw(connector, {key.encode(): b"{"})
+
+    code, document = as_json("run", connector.file, "--available-now", "--engine", "local")
+
+    assert (code, document["state"]) == (1, "FAILED")
+    assert f"the record {key} of the offsets topic cannot be read" in document["error"]
+    put_raw(connector, {key.encode(): None})
+    code, document = as_json("run", connector.file, "--available-now", "--engine", "local")
+    assert (code, document["state"]) == (0, "COMPLETED")
