@@ -371,6 +371,18 @@ class TestFromConnect:
             task.commit_transaction(30)
         task.purge()
 
+    def test_a_look_fences_nobody(self, begun):
+        """Without `apply` a task of Kafka Connect's goes on, whatever group is named."""
+        task = Producer({**begun.settings.producer_config(), "transactional.id": f"my-group-{begun.name}-0"})
+        task.init_transactions(30)
+
+        assert list(migrate(begun.props, connect_group="my-group").fenced) == []
+
+        task.begin_transaction()
+        task.produce(begun.settings.offsets_topic, b'{"recordCount":3}', keys(begun, "some")[1])
+        task.commit_transaction(30)
+        assert begun.offsets()["some"]["recordCount"] == 3
+
     def test_tasks_that_are_no_longer_configured_are_fenced_too(self, begun):
         """Kafka Connect may have run more tasks than there are here: as many as one says are fenced, and no fewer."""
         ids = [f"my-group-{begun.name}-{task}" for task in range(5)]

@@ -216,6 +216,26 @@ class TestExportAndImport:
         code, document = as_json("offsets", "import", connector.file, "--from", str(file))
         assert (code, document["forgotten"], connector.offsets()) == (0, 1, {})
 
+    def test_a_running_connector_is_left_alone(self, as_json, connector, given):
+        """Nothing is imported under a run; with --force the run is ended first."""
+        stopped(connector, a={"recordCount": 1})
+        partitions = ensure_offsets_topic(connector.settings)
+        claim = Claim.take(connector.settings, partitions=partitions, tasks=1)
+        file = given(body(connector, b={"recordCount": 2}))
+
+        code, document = as_json("offsets", "import", connector.file, "--from", file)
+        assert (code, document["state"]) == (1, "FAILED")
+        assert "must be in the STOPPED state before their offsets can be modified" in document["error"]
+        assert connector.offsets() == {"a": {"recordCount": 1}}
+        claim.follow()
+
+        code, document = as_json("offsets", "import", connector.file, "--from", file, "--force")
+        assert (code, document["stored"], document["forgotten"]) == (0, 1, 1)
+        assert connector.offsets() == {"b": {"recordCount": 2}}
+        with pytest.raises(TakenOverError):
+            claim.stopped()
+        claim.close()
+
     def test_a_failed_export_leaves_the_file_alone(self, headrace, connector, tmp_path):
         """Where nothing could be exported, what was exported before is still there."""
         file = tmp_path / "kept.json"
