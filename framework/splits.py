@@ -165,10 +165,7 @@ class SplitEnumeratorContext(Protocol[S_contra]):
         ...
 
     def count(self, name: str, by: int = 1) -> None:
-        """Count something of the source's own, from any thread; requests as `<source>_list_calls` and the like.
-
-        For a plan, those that a run makes beside the ones that the plan takes are `<source>_list_calls_more`.
-        """
+        """Count, from any thread; requests as `<source>_list_calls`, what a run makes beside its plan as `..._more`."""
         ...
 
     def rule_met(self) -> None:
