@@ -84,6 +84,8 @@ class Lister:
         except OSError as error:
             named = error.filename if isinstance(error.filename, str) else path
             raise as_ours(error, attrs.evolve(where, object=named)) from error
+        except PipelineError as error:
+            raise error.located(where) from error.__cause__
 
     def _missing(self, path: str, error: PipelineError) -> None:
         local = None if is_url(path) else LocalPath.of(path)

@@ -8,7 +8,9 @@ from typing import Any, BinaryIO
 import attrs
 
 from headrace.framework.compat import override
-from headrace.framework.errors import ConfigError, Fault
+from headrace.framework.errors import ConfigError, Fault, Where
+from headrace.framework.stage import Stage
+from headrace.sources.files.failures import as_ours
 from headrace.sources.files.objects import FoundFile
 from headrace.sources.files.system import FileSystem
 
@@ -96,10 +98,7 @@ class UrlFiles(FileSystem):
             self._listing[pattern] = _loud(self._system(pattern, skip_instance_cache=True)[0], base)
         system = self._listing[pattern]
         system.invalidate_cache()
-        try:
-            found: dict[str, Mapping[str, Any]] = system.glob(path, detail=True)
-        except _NotListedError as error:
-            raise error.error from None
+        found: dict[str, Mapping[str, Any]] = system.glob(path, detail=True)
         if not found:
             system.info(base)
         return sorted(found.items())
@@ -119,18 +118,10 @@ class UrlFiles(FileSystem):
         return system, path
 
 
-class _NotListedError(Exception):
-    """An `OSError` that fsspec does not take for an empty folder."""
-
-    def __init__(self, error: OSError) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
 def _loud(system: Any, base: str) -> Any:
     """Have a file system that nobody else uses say which folder below `base` a glob could not look into.
 
-    fsspec passes such a folder over.
+    fsspec passes over a folder with an `OSError`, and over no other error.
     """
 
     @contextlib.contextmanager
@@ -142,8 +133,7 @@ def _loud(system: Any, base: str) -> Any:
         except OSError as error:
             if base and not f"{path.rstrip('/')}/".startswith(f"{base}/"):
                 raise
-            error.filename = system.unstrip_protocol(path)
-            raise _NotListedError(error) from error
+            raise as_ours(error, Where(stage=Stage.DISCOVER, object=system.unstrip_protocol(path))) from error
 
     def loud(path: str, *args: Any, **options: Any) -> Any:
         with listed(path):

@@ -70,6 +70,6 @@ def test_two_topics_are_one_store():
 def test_what_cannot_be_read_is_named():
     """A word on each key that names nothing, and on each value that is no offset, with the place that it is at."""
     view = view_of({b'["c",["no map"]]': b"{}", BACKWARDS: b'{"recordCount":{}}', FORWARDS: b'{"recordCount":1}'})
-    (key,), (value,) = unreadable_keys(view), unreadable_values(view)
+    (key,), (value,) = unreadable_keys(view), unreadable_values(view, lambda _key, _offset: None)
     assert "second element, not an object" in key
     assert "'objectKey': 'k'" in value

@@ -545,7 +545,7 @@ class TestUrls:
         with pytest.raises(SourceError, match=named):
             harness_of(f"{scheme}://{paths}").run()
         scheme = refusing(broken, OSError(5, "Input/output error"), is_async=is_async)
-        with pytest.raises(OSError, match="Input/output error"):
+        with pytest.raises(RetriableError, match="Input/output error"):
             list(UrlFiles().find(f"{scheme}://{paths}"))
         scheme = refusing("/in/deep", FileNotFoundError(2, "gone"), is_async=is_async)
         assert [found.path for found in UrlFiles().find(f"{scheme}://in/**/*.log")] == [f"{scheme}:///in/a.log"]
