@@ -35,17 +35,25 @@ def _ending_well(make: Callable[[], Iterator[ValueBatch]], start: Position) -> I
         yield rest.batch(attrs.evolve(end, records=end.records + 1))
 
 
-def with_last(batches: Iterator[ValueBatch]) -> Iterator[tuple[ValueBatch, bool]]:
-    """The batches, each with whether it is the last: of an object that ends cleanly, and of no other.
+def with_last(batches: Iterator[ValueBatch], size: int) -> Iterator[tuple[ValueBatch, bool]]:
+    """The batches of an object of so many bytes, each with whether it is known to be the last.
 
-    One is held back until it is known, or until an error comes; the error comes after it.
+    One that ends with the object's last byte is held back until there is no other, which takes no read; any other is
+    given out at once: the next read may hang. What is left of an object, and is no record, is its last.
     """
     held: ValueBatch | None = None
     try:
         for batch in batches:
             if held is not None:
                 yield held, False
-            held = batch
+                held = None
+            if batch.end.byte == size:
+                held = batch
+                continue
+            ends = batch.rejected is not None and batch.rejected.is_the_rest
+            yield batch, ends
+            if ends:
+                return
     except Exception:
         if held is not None:
             yield held, False

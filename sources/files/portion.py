@@ -54,8 +54,8 @@ class Portions:
         With an `extent`, those that begin within it.
 
         `tail` gives the mark of what stands before a byte of the file; it is stored where the file is not compressed.
-        With `at_end` the offset of the last batch goes through it: who has committed that has committed the end.
-        Without it the last batch has no records, and stands where they ended, as it does where there are none.
+        The last batch has no records: it says that there are no more, and stands where they ended. Its offset goes
+        through `at_end`. With that, where a batch with records is known to be the last, it is that one's instead.
         """
         start, path = entry.position(), entry.path
         parts = self.template.match(path) or NameParts()
@@ -70,10 +70,11 @@ class Portions:
                     properties.tail = None
                 return found
 
-            for batch, is_last in with_last(tolerated(batches, start, tolerant=self.config.is_tolerant)):
+            for batch, ends in with_last(tolerated(batches, start, tolerant=self.config.is_tolerant), size):
                 place = batch.end
                 offset = properties.at(place)
-                if is_last and at_end is not None:
+                # Who has committed the last has committed the end: nobody passes over what is left once more.
+                if ends and at_end is not None:
                     yield self._as_records(batch, parts, topic, properties, at_end(offset), part_from=part_from)
                     return
                 yield self._as_records(batch, parts, topic, properties, offset, part_from=part_from)

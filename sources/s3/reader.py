@@ -249,21 +249,22 @@ class S3Reader(SourceReader[S3Split]):
         part_from: int = 0,
     ) -> Iterator[Yielded]:
         parts = self._template.match(found.key) or NameParts()
-        start, tolerant, is_empty = entry.position(), self.config.is_tolerant, True
+        start, tolerant, end = entry.position(), self.config.is_tolerant, entry.advanced(entry.position())
         try:
-            for batch, is_last in with_last(tolerated(lambda: batches(start), start, tolerant=tolerant)):
-                is_empty, behind = False, entry.advanced(batch.end)
-                offset = (at_end(behind) if is_last else behind).get_properties()
+            for batch, ends in with_last(tolerated(lambda: batches(start), start, tolerant=tolerant), found.size):
+                end = entry.advanced(batch.end)
+                offset = (at_end(end) if ends else end).get_properties()
                 yield self._as_records(found, entry, parts, batch, offset, part_from=part_from)
+                if ends:
+                    return
         except PipelineError as error:
             raise error.located(self._where(found)) from error.__cause__
-        if is_empty:
-            yield RecordBatch(
-                source_partition=entry.get_manager_key().mapping,
-                source_offset=at_end(entry).get_properties(),
-                topic=self._topic(found, parts),
-                values=(),
-            )
+        yield RecordBatch(
+            source_partition=entry.get_manager_key().mapping,
+            source_offset=at_end(end).get_properties(),
+            topic=self._topic(found, parts),
+            values=(),
+        )
 
     def _batches(self, found: S3Object, start: Position) -> Iterator[ValueBatch]:
         transformer = self._transformer
