@@ -39,7 +39,7 @@ def _pack(value: float) -> bytes:
 def floats32(column: Sequence[float]) -> list[float]:
     """`float32` of each, a column at a time."""
     sizes = list(map(abs, filter(None, column)))
-    if not sizes or min(sizes) < _SMALLEST_QUICK or not max(sizes) < _QUICK_BELOW:
+    if not sizes or not math.isfinite(sum(sizes)) or min(sizes) < _SMALLEST_QUICK or max(sizes) >= _QUICK_BELOW:
         return list(map(float32, column))
     exact = array("f", column)
     found = exact.tolist()

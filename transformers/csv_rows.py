@@ -25,6 +25,8 @@ _END_BYTES = 2
 """What a row has besides its own bytes: the end of a line."""
 
 _LARGEST_LIMIT = 2**62
+"""The csv module holds its own limit in 64 bits."""
+
 _BEYOND_BYTES = 1024 * 1024
 """By how much a row may be too long and still be looked for as a whole."""
 

@@ -4,10 +4,9 @@ import io
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any
 
 import attrs
 
@@ -249,12 +248,12 @@ class S3Reader(SourceReader[S3Split]):
         part_from: int = 0,
     ) -> Iterator[Yielded]:
         parts = self._template.match(found.key) or NameParts()
-        start, tolerant, end = entry.position(), self.config.is_tolerant, entry.advanced(entry.position())
+        start, tolerant = entry.position(), self.config.is_tolerant
+        end = entry.advanced(start)
         try:
             for batch, ends in with_last(tolerated(lambda: batches(start), start, tolerant=tolerant), found.size):
                 end = entry.advanced(batch.end)
-                offset = (at_end(end) if ends else end).get_properties()
-                yield self._as_records(found, entry, parts, batch, offset, part_from=part_from)
+                yield self._as_records(found, at_end(end) if ends else end, parts, batch, part_from)
                 if ends:
                     return
         except PipelineError as error:
@@ -330,26 +329,20 @@ class S3Reader(SourceReader[S3Split]):
         )
 
     def _as_records(
-        self,
-        found: S3Object,
-        entry: S3OffsetEntry,
-        parts: NameParts,
-        batch: ValueBatch,
-        offset: Mapping[str, Any],
-        *,
-        part_from: int,
+        self, found: S3Object, behind: S3OffsetEntry, parts: NameParts, batch: ValueBatch, part_from: int
     ) -> RecordBatch:
+        """The records of a batch, `behind` which the entry stands."""
         if batch.rejected is not None:
             batch.rejected.error.located(self._where(found))
         return RecordBatch(
-            source_partition=entry.get_manager_key().mapping,
-            source_offset=offset,
+            source_partition=behind.get_manager_key().mapping,
+            source_offset=behind.get_properties(),
             topic=self._topic(found, parts),
             values=batch.values,
             schema=batch.schema,
             key=self._transformer.key(found.key),
             partition=parts.partition,
-            offset_at=lambda count: entry.properties_at(batch.position_at(count)),
+            offset_at=lambda count: behind.properties_at(batch.position_at(count)),
             rejected=batch.rejected,
             origin=Origin.of(found.uri, batch, part_from=part_from),
         )

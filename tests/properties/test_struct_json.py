@@ -2,7 +2,7 @@ import json
 import struct
 from decimal import Decimal
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.converters.float32 import float32, floats32
@@ -118,6 +118,9 @@ def test_floats_of_32_bits_come_back(value):
 
 
 @given(st.lists(SMALL_FLOATS | st.floats(2**-9, 2**23, width=32) | st.integers(1, 10**6).map(lambda n: n / 1000)))
+@example([1.5, float("nan")])
+@example([float("nan"), 1.5])
+@example([1.5, float("inf"), 0.0, -0.0])
 def test_a_column_of_floats_is_what_each_of_them_is(column):
     """Floats of 32 bits that are written a column at a time have the digits that each has by itself."""
     assert list(map(repr, floats32(column))) == list(map(repr, map(float32, column)))

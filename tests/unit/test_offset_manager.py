@@ -120,6 +120,22 @@ def test_a_commit_makes_writes_part_of_the_committed_view(manager, store):
     assert OffsetManager(store).get_entry(KEY, dict) == {"recordCount": 2}
 
 
+def test_a_store_takes_in_the_very_map_that_was_pending(manager, store, monkeypatch):
+    """What a writer was given is what the store is told of, unless something was written since."""
+    told = []
+    monkeypatch.setattr(store, "committed", told.append)
+    manager.written(KEY, {"recordCount": 2})
+    pending = manager.pending()
+    manager.committed()
+    manager.written(KEY, {"recordCount": 3})
+    manager.pending()
+    manager.written(KEY, {"recordCount": 4})
+    manager.committed()
+
+    assert told[0] is pending
+    assert told[1] == {KEY: {"recordCount": 4}}
+
+
 def test_an_abort_takes_writes_back(manager, store):
     """After an abort nothing that was noted or sent since the last commit counts as read (rule 8)."""
     store.committed({KEY: {"recordCount": 1}})

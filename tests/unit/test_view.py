@@ -43,6 +43,18 @@ def test_a_key_in_another_form_is_the_same_key(view, raw):
     assert (view.get([KEY]), list(view.entries), view.malformed) == ({KEY: {"recordCount": 4}}, [USUAL], 0)
 
 
+def test_what_was_encoded_to_be_committed_is_not_encoded_again(view, monkeypatch):
+    """The view takes in the very records that were written for a map of offsets; any other map is encoded."""
+    offsets = {KEY: {"recordCount": 4}}
+    assert view.records_to_commit(offsets) == [(USUAL, b'{"recordCount":4}')]
+    with monkeypatch.context() as patched:
+        patched.setattr(KafkaOffsetView, "records_for", None)
+        view.committed(offsets)
+    assert view.get([KEY]) == offsets
+    view.committed({KEY: {"recordCount": 5}})
+    assert view.get([KEY]) == {KEY: {"recordCount": 5}}
+
+
 def test_a_key_of_many_names_is_found_in_any_order(view):
     """Too many names to try all orders make no difference either."""
     view.take_raw(MANY_BACKWARDS, b'{"recordCount":3}')

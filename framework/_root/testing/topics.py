@@ -136,8 +136,10 @@ def _from_the_beginning(bootstrap_servers: str, topic: str, partitions: Iterable
 
 
 def _high_watermarks(bootstrap_servers: str, topic: str) -> dict[int, int]:
-    from confluent_kafka import KafkaError, KafkaException, TopicPartition  # noqa: PLC0415 - as above
+    from confluent_kafka import KafkaException, TopicPartition  # noqa: PLC0415 - as above
     from confluent_kafka.admin import AdminClient, OffsetSpec  # noqa: PLC0415 - as above
+
+    from headrace.offsets.kafka.log import PASSING  # noqa: PLC0415 - as above
 
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": SILENT})
     deadline = time.monotonic() + WITHIN_S
@@ -150,7 +152,7 @@ def _high_watermarks(bootstrap_servers: str, topic: str) -> dict[int, int]:
         try:
             return {at.partition: future.result(WITHIN_S).offset for at, future in admin.list_offsets(wanted).items()}
         except KafkaException as error:
-            # A topic this young has a leader that does not know it yet.
-            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or time.monotonic() > deadline:
+            # A leader that has just begun, or a topic that has just been made, is not what the other knows of it.
+            if error.args[0].code() not in PASSING or time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
