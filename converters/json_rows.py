@@ -17,7 +17,7 @@ from headrace.converters.json_columns import Column, Prepare, Preparing
 from headrace.converters.json_schema import SchemaWriter
 from headrace.converters.json_text import quick_dumps, to_json
 from headrace.framework.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema
-from headrace.framework.table import Table
+from headrace.framework.table import Table, Texts
 
 __all__ = ["Maps", "Rows", "rows_writer"]
 
@@ -129,6 +129,8 @@ class _Field:
 
     def texts(self, column: Column) -> tuple[bytes, Sequence[bytes]]:
         """The JSON of each value, and the mark that belongs around each. TypeError or ValueError where one has none."""
+        if isinstance(column, Texts) and self.schema.type == "string":
+            return b'"', column.raw
         try:
             ready = self.prepare(column)
             whole = None if ready is None else self.dumps(ready if type(ready) is list else list(ready))
@@ -142,14 +144,21 @@ class _Field:
             texts = zip(map(self.dumps, ready), column, strict=True)
             return b"", [self._slowly(value) if _is_not_javas(text) else text for text, value in texts]
         if self.kind == "text" and b'\\"' not in whole:
-            # Quotation marks only begin texts and end them: the first one behind a beginning is that text's end.
-            if b"null" not in whole:
-                return b'"', whole[2:-2].split(b'","')
-            return b"", _TEXT_OR_NULL.findall(whole)
+            return _cut_apart(whole)
         return b"", list(map(self.dumps, ready))
 
     def _slowly(self, value: Any) -> bytes:
         return self.writer.value(self.schema, value).encode()
+
+
+def _cut_apart(whole: bytes) -> tuple[bytes, Sequence[bytes]]:
+    """The texts and nulls of an array in which quotation marks only begin texts and end them, and the marks for each.
+
+    The first one behind a beginning is that text's end.
+    """
+    if b"null" not in whole:
+        return b'"', whole[2:-2].split(b'","')
+    return b"", _TEXT_OR_NULL.findall(whole)
 
 
 def _kind(schema: Schema, writer: SchemaWriter) -> Literal["number", "text", "other"]:

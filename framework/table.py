@@ -1,4 +1,4 @@
-"""Objects of the same fields, held column by column."""
+"""Objects of the same fields, held column by column, and columns of texts."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
@@ -7,7 +7,10 @@ import attrs
 
 from headrace.framework.compat import override
 
-__all__ = ["Table"]
+__all__ = ["ESCAPED_IN_JSON", "Table", "Texts"]
+
+ESCAPED_IN_JSON = bytes(range(0x20)) + b'"\\' + bytes(range(0xF0, 0xF5))
+"""The bytes of UTF-8 that are, or begin, what Java's JSON has an escape for."""
 
 
 @attrs.frozen(eq=False)
@@ -49,3 +52,31 @@ class Table(Sequence[dict[str, Any]]):
         return isinstance(other, Sequence) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]  # as a list's: its values may be of any kind
+
+
+@attrs.frozen(eq=False)
+class Texts(Sequence[str]):
+    """Texts of which the UTF-8 is at hand, with none of `ESCAPED_IN_JSON` in it: between quotes it is their JSON.
+
+    Each is made a `str` when somebody asks for it.
+    """
+
+    raw: Sequence[bytes]
+
+    @override
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return map(bytes.decode, self.raw)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "Texts": ...
+
+    @override
+    def __getitem__(self, index: int | slice) -> "str | Texts":
+        return Texts(self.raw[index]) if isinstance(index, slice) else self.raw[index].decode()

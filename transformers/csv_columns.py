@@ -14,6 +14,7 @@ from headrace.framework.parsers import Parser
 from headrace.framework.schema import DATE, TIME, TIMESTAMP, Field, Schema, decimal_schema, logical_schema
 from headrace.framework.stage import Stage
 from headrace.framework.table import Table
+from headrace.transformers.csv_grid import Grid
 
 __all__ = ["ColumnTypes", "Columns", "column_types"]
 
@@ -90,19 +91,16 @@ class Columns:
 
     def values(self, rows: Sequence[Sequence[str]]) -> tuple[Sequence[Mapping[str, Any]], ValueError | None]:
         """The values of rows, up to the first that has none, with what is wrong with that one."""
-        if set(map(len, rows)) == {len(self.names)}:
+        columns = _columns(rows)
+        if columns is not None and len(columns) == len(self.names):
             try:
-                return self._by_column(rows), None
+                return Table(self.names, list(map(self._column, self.readers, columns)), len(rows)), None
             except ValueError:
                 pass
         return self._one_by_one(rows)
 
-    def _by_column(self, rows: Sequence[Sequence[str]]) -> Table:
-        columns = [
-            column if self.null is None and read is None else [self._read(read, text) for text in column]
-            for read, column in zip(self.readers, zip(*rows, strict=True), strict=True)
-        ]
-        return Table(self.names, columns, len(rows))
+    def _column(self, read: Callable[[str], Any] | None, texts: Sequence[str]) -> Sequence[Any]:
+        return texts if self.null is None and read is None else [self._read(read, text) for text in texts]
 
     def _read(self, read: Callable[[str], Any] | None, text: str) -> Any:
         if text == self.null:
@@ -128,6 +126,13 @@ class Columns:
             except ValueError as error:
                 raise ValueError(f"the field {name!r} {error}") from error
         return found
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]] | None:
+    """The rows by column; None where they have not all as many fields."""
+    if isinstance(rows, Grid):
+        return rows.columns
+    return list(zip(*rows, strict=True)) if len(set(map(len, rows))) == 1 else None
 
 
 def _schema(kind: str) -> Schema:

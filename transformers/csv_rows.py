@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -11,6 +11,7 @@ import attrs
 from headrace.framework.errors import DataError, Where
 from headrace.framework.stage import Stage
 from headrace.transformers.base import Position
+from headrace.transformers.csv_grid import grid_of
 from headrace.transformers.lines import BOM
 from headrace.transformers.seeking import Cursor
 
@@ -70,7 +71,7 @@ class Rows:
 
     start: Position
     data: bytes
-    rows: list[list[str]]
+    rows: Sequence[Sequence[str]]
     _lines: list[int] | None = None
     _first_lines: list[int] | None = None
     _ends: list[int] | None = None
@@ -201,8 +202,8 @@ class _Reading:
         ended = self._ended and sees_all
         whole = len(seen) if ended else seen.rfind(b"\n") + 1
         data = seen[:whole]
-        text, bad = self._decoded(data)
-        part, error, before = self._parsed(data, text)
+        good, text, bad = self._decoded(data)
+        part, error, before = self._parsed(good, text)
         broken = self._broken(part)
         if broken is not None:
             part, bad = broken
@@ -249,19 +250,23 @@ class _Reading:
                 break
         return self.start.byte - before
 
-    def _decoded(self, data: bytes) -> tuple[str, DataError | None]:
+    def _decoded(self, data: bytes) -> tuple[bytes, str, DataError | None]:
+        """The lines that are UTF-8, their text, and what is wrong behind them."""
         try:
-            return data.decode(), None
+            return data, data.decode(), None
         except UnicodeDecodeError as error:
             good = data[: data.rfind(b"\n", 0, error.start) + 1]
             reason = f"not UTF-8 ({error.reason} at byte {error.start - len(good) + 1}): mend the line"
             bad = self._bad(reason, good.count(b"\n"))
             bad.__cause__ = error
-            return good.decode(), bad
+            return good, good.decode(), bad
 
     def _parsed(self, data: bytes, text: str) -> _Parsed:
         settings = self.dialect.settings
         if self.dialect.is_plain(text):
+            grid = grid_of(data, self.dialect.delimiter)
+            if grid is not None:
+                return Rows(self.start, data, grid), None, 0
             lines = text.split("\n")
             if not lines[-1]:
                 lines.pop()

@@ -84,11 +84,14 @@ class OffsetsLog:
         read so far.
         """
         patience = self.patience if within_s is None else self.patience.at_most(within_s)
+        gets_on = within_s is None
+        # A roll-up removes entries here and writes its shards there, in one transaction; the ends of the partitions
+        # are not of one instant. An entry that the cleaner took before we came, with a tombstone that we did not come
+        # to see, has its shard in front of ends that are looked up afterwards.
+        self._read_on(patience, gets_on=gets_on)
         while True:
             before = self._tombstones
-            self._read_on(patience, gets_on=within_s is None)
-            # A roll-up removes entries here and writes its shards there, in one transaction; the ends of the
-            # partitions are not of one instant, and between them what is finished would be seen in neither place.
+            self._read_on(patience, gets_on=gets_on)
             if self._tombstones == before:
                 return
 

@@ -226,6 +226,25 @@ class TestReading:
         again.close()
         reader.close()
 
+    def test_what_is_written_during_a_reading_is_part_of_it(self, settings, monkeypatch):
+        """The shard of a roll-up that ran meanwhile is taken, though it stands behind what was the end at first."""
+        monkeypatch.setattr("headrace.offsets.kafka.log.BATCH", 1)
+        claim = claim_of(settings)
+        claim.put([(b'["another",{"n":1}]', b"{}")])
+        taken = []
+
+        def roll_up_meanwhile(message):
+            taken.append(message.key())
+            if message.key() == b'["another",{"n":1}]':
+                claim.put([(b'["another",{"n":2}]', b"{}")])
+
+        reader = OffsetsLog(settings, roll_up_meanwhile, dict.fromkeys(range(PARTITIONS), 0))
+        reader.read_to_high_watermark()
+
+        assert b'["another",{"n":2}]' in taken
+        reader.close()
+        claim.close()
+
     def test_a_task_reads_on_from_where_the_driver_stood(self, settings):
         """Entries shipped with the plan and those written since make one view."""
         claim = claim_of(settings)

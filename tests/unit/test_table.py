@@ -1,6 +1,6 @@
 """Objects that are held column by column."""
 
-from headrace.framework.table import Table
+from headrace.framework.table import Table, Texts
 
 TABLE = Table(("a", "b"), [[1, 2, 3], ["x", None, "z"]], 3)
 ROWS = [{"a": 1, "b": "x"}, {"a": 2, "b": None}, {"a": 3, "b": "z"}]
@@ -21,3 +21,12 @@ def test_objects_without_fields_are_counted():
     """A table without columns still has as many objects as it says."""
     assert list(Table((), (), 2)) == [{}, {}]
     assert len(Table((), (), 5)[2:4]) == 2
+
+
+def test_texts_are_the_list_of_their_strings():
+    """A column of UTF-8 has the texts that it stands for, one by one, in slices and in a table's objects."""
+    texts = Texts([b"x", "é".encode(), b""])
+    assert [*texts] == [texts[0], texts[1], texts[-1]] == ["x", "é", ""]
+    assert [*texts[1:]] == ["é", ""]
+    assert len(texts[:2]) == 2
+    assert list(Table(("a",), [texts], 3)[1:]) == [{"a": "é"}, {"a": ""}]
