@@ -12,6 +12,10 @@ from headrace.framework.java import find_java
 
 __all__ = ["refuse_unusable", "session"]
 
+# Records do not go through the driver's JVM, which is busiest while it starts: quick code soon, and none that is better
+# later. Whatever Spark's configuration says comes behind these, and counts.
+JVM_OPTIONS = "-XX:TieredStopAtLevel=1"
+
 # Plain local[N] gives up with its first lost Python worker.
 ATTEMPTS = 4
 
@@ -43,6 +47,7 @@ def session(given: SparkSession | None, *, master: str | None, name: str) -> Ite
 def _made(master: str | None, name: str) -> SparkSession:
     os.environ["JAVA_HOME"] = str(find_java().home)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM_OPTIONS)
     wanted = master or (None if "SPARK_ENV_LOADED" in os.environ else "local[*]")
     builder = SparkSession.builder.appName(name)
     if wanted is not None:
