@@ -12,6 +12,8 @@ import time
 import psutil
 import pytest
 
+from headrace.testing.processes import python_workers
+
 pytestmark = [pytest.mark.xdist_group("kills"), pytest.mark.slow, pytest.mark.timeout(900)]
 
 SPARK = ("--engine", "spark", "--master", "local[2]")
@@ -54,7 +56,7 @@ def test_a_python_worker(job, at_random):
     running = job.start(*SPARK, **OFTEN_OPEN)
 
     def workers():
-        return python_workers_below(running.pid)
+        return python_workers(running.pid)
 
     counted = kill_again_and_again(job, at_random, running, workers, times=12)
 
@@ -110,19 +112,3 @@ def kill_with_all_below(running):
     running.kill()
     _, alive = psutil.wait_procs(below, timeout=60)
     assert not alive, [process.cmdline() for process in alive]
-
-
-def python_workers_below(pid):
-    """The Python workers of a driver, without the daemon that forks them."""
-    try:
-        below = psutil.Process(pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        return []
-    commands = {}
-    for process in below:
-        try:
-            commands[process.pid] = (process.ppid(), process.cmdline())
-        except psutil.Error:
-            continue
-    daemons = {pid for pid, (_, command) in commands.items() if "pyspark.daemon" in command}
-    return [pid for pid in daemons if commands[pid][0] in daemons]

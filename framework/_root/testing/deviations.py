@@ -49,7 +49,7 @@ def on_threads_only(case: C) -> C:
 
 
 def beside_threads_only(case: C) -> C:
-    """Mark a case that compares an engine with the local one."""
+    """Mark a case that is not run on the local engine: it compares with that, or kills processes."""
     setattr(case, ONLY_ON, {"spark", "cluster"})
     return case
 

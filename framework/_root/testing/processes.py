@@ -14,10 +14,11 @@ from typing import Self
 
 import attrs
 
-__all__ = ["GuardedProcess", "free_port"]
+__all__ = ["GuardedProcess", "free_port", "python_workers"]
 
 GUARD = Path(__file__).with_name("guard.py")
 MUCH_OUTPUT = 1024 * 1024
+DAEMON = "pyspark.daemon"
 
 
 def free_port() -> int:
@@ -26,6 +27,22 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def python_workers(pid: int) -> list[int]:
+    """The Python processes in which Spark's tasks run, of those below a process; without the daemons that fork them."""
+    import psutil  # noqa: PLC0415 - comes with the extra `dev`
+
+    try:
+        below = psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+    forked: dict[int, int] = {}
+    for process in below:
+        with contextlib.suppress(psutil.Error):  # some have ended since
+            if DAEMON in process.cmdline():
+                forked[process.pid] = process.ppid()
+    return [pid for pid, parent in forked.items() if parent in forked]
 
 
 @attrs.define

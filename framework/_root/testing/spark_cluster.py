@@ -25,7 +25,7 @@ __all__ = ["SparkCluster"]
 READY_WITHIN_S = 90.0
 MASTER = re.compile(r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
 REGISTERED = re.compile(r"Successfully registered with master")
-EXECUTOR, PYTHON_WORKER = "CoarseGrainedExecutorBackend", "pyspark.daemon"
+EXECUTOR = "CoarseGrainedExecutorBackend"
 
 LOGGING = """\
 rootLogger.level = info
@@ -134,12 +134,6 @@ class SparkCluster:
     def executors(self) -> list[int]:
         """The process ids of the executors that are running now."""
         return [child.pid for child in self._children() if EXECUTOR in " ".join(_command(child))]
-
-    def python_workers(self) -> list[int]:
-        """The process ids of the executors' Python workers; the daemons that fork them are not among them."""
-        found = [child for child in self._children() if PYTHON_WORKER in _command(child)]
-        daemons = {child.pid for child in found} & {_parent(child) for child in found}
-        return [child.pid for child in found if child.pid not in daemons and _parent(child) in daemons]
 
     def kill_worker(self, number: int) -> None:
         """`kill -9` of a worker; its executor goes with it."""
@@ -251,13 +245,3 @@ def _command(process: Any) -> list[str]:
     except psutil.Error:
         return []
     return command
-
-
-def _parent(process: Any) -> int:
-    import psutil  # noqa: PLC0415 - as above
-
-    try:
-        parent: int = process.ppid()
-    except psutil.Error:
-        return 0
-    return parent

@@ -1,18 +1,24 @@
 """What breaks on the way, and crashes."""
 
+import os
+import signal
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.framework.dead_letter import DeadLetter
-from headrace.testing.deviations import on_threads_only, quick
+from headrace.testing.deviations import beside_threads_only, on_threads_only, quick
 from headrace.testing.dying_sink import DyingKafkaSink, install_dying_sink
+from headrace.testing.processes import python_workers
 from headrace.testing.trial import Trial, records_of
 
 if TYPE_CHECKING:
     import pytest
 
 __all__ = ["FaultCases"]
+
+WORKERS_WITHIN_S = 60.0
 
 
 class FaultCases:
@@ -148,6 +154,32 @@ class FaultCases:
         assert trial.values() == trial.everything()
         assert set(died_before) >= {"init", "write", "flush", "commit"}
         assert [trial.records_done(piece) for piece in trial.pieces] == [6, 6]
+
+    @beside_threads_only
+    def test_processes_that_are_killed_lose_and_double_nothing(self, trial: Trial) -> None:
+        """All Python processes are killed again and again: the run goes on by itself, and each record comes once."""
+        for number in range(4):
+            trial.add(f"piece-{number}", 1500)
+        with trial.running(tasks__max="2", transaction__boundary="poll", max__poll__records="20") as running:
+            for seen in (1, 1500, 3000, 4500):
+                trial.await_values(seen)
+                _kill_python_workers()
+            trial.await_values(6000)
+            summary = running.stop()
+
+        assert (summary.state, summary.error) == ("COMPLETED", None)
+        assert sorted(trial.values()) == sorted(trial.everything())
+        assert [trial.records_done(piece) for piece in trial.pieces] == [1500] * 4
+
+
+def _kill_python_workers() -> None:
+    """Kill those of this process's session, once there are some."""
+    deadline = time.monotonic() + WORKERS_WITHIN_S
+    while not (found := python_workers(os.getpid())) and time.monotonic() < deadline:
+        time.sleep(0.05)  # Spark does not say when it has started one
+    assert found, f"there was no Python worker within {WORKERS_WITHIN_S:.0f} s"
+    for worker in found:
+        os.kill(worker, signal.SIGKILL)
 
 
 def _piece_of(letter: DeadLetter, pieces: Iterable[str], trial: Trial) -> str:
