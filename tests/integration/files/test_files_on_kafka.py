@@ -11,6 +11,8 @@ from headrace.testing.trial import Trial, fresh_name, records_of
 
 pytestmark = pytest.mark.xdist_group("kafka")
 
+both_engines = pytest.mark.parametrize("engine", ["local", "spark"], indirect=True)
+
 
 @pytest.fixture
 def engine(request):
@@ -42,6 +44,7 @@ def rotate(folder, count):
     (folder / "app.log").rename(folder / "app.log.1")
 
 
+@both_engines
 def test_rotation_between_runs(trial):
     """Each run is a process's first, with what it is sent: files that move on at every rotation are read once."""
     log = trial.harness.folder / "app.log"
@@ -55,6 +58,7 @@ def test_rotation_between_runs(trial):
     assert trial.values() == records_of("log", 100)
 
 
+@both_engines
 def test_rotation_while_a_run_goes_on(trial):
     """A continuous run keeps up with a log that is rotated again and again under it."""
     log = trial.harness.folder / "app.log"
