@@ -7,7 +7,7 @@ import attrs
 from sidebyside.figures import Measure, Ratio, Row
 from sidebyside.world import World
 
-__all__ = ["Found", "Scenario", "in_turn", "ratios", "turn"]
+__all__ = ["FIGURES", "Found", "Scenario", "in_turn", "ratios", "turn"]
 
 FIGURES = ("records_per_s", "cpu_s_per_million_after_start")
 Turn = Callable[[], Mapping[str, Measure]]

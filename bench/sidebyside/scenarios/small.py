@@ -3,8 +3,9 @@
 from sidebyside.data import Dataset
 from sidebyside.engines import BARE, LOCAL, ON_FILES, SPARK, bare, headrace, headrace_files
 from sidebyside.figures import Measure
+from sidebyside.goals import FROM_START
 from sidebyside.peer_spark import COLD, WARM, spark_text
-from sidebyside.scenario import Found, Scenario, in_turn, ratios, turn
+from sidebyside.scenario import FIGURES, Found, Scenario, in_turn, ratios, turn
 from sidebyside.world import World
 
 __all__ = ["SCENARIOS", "small_objects"]
@@ -33,7 +34,8 @@ def measured(world: World) -> Found:
         *([spark] if world.peers else []),
         rounds=1,
     )
-    return Found(rows=[*rows.values()], ratios=ratios(rows, (LOCAL, SPARK, *ON_FILES.values()), (BARE, WARM)))
+    ours = (LOCAL, SPARK, *ON_FILES.values())
+    return Found(rows=[*rows.values()], ratios=ratios(rows, ours, (BARE, WARM), figures=(*FIGURES, FROM_START)))
 
 
 SCENARIOS = [Scenario(name="small", about="20,000 objects of a kilobyte, five lines each", run=measured)]
