@@ -129,6 +129,8 @@ class SparkEngine:
         self._take_in(job, shares)
 
     def _run_job(self, shares: Sequence[Sequence[TaskPlan]], group: str) -> list[TaskReport]:
+        if self._workers is not None:
+            self._workers.wait()
         context, source = self.spark.sparkContext, self._source
         tasks = sum(len(share) for share in shares)
         context.setJobGroup(group, f"headrace: {tasks} source tasks", interruptOnCancel=True)

@@ -17,15 +17,16 @@ log = logging.getLogger(__name__)
 
 MOST = 8
 ENDED_WITHIN_S = 2.0
+READY_WITHIN_S = 10.0
 
 
 @attrs.define
 class ReadyWorkers:
     """Has Spark start a few Python processes beside the streaming query, which takes about as long to start.
 
-    One small job, on a thread of its own; the first plans find the processes that it has left. Nothing depends on it:
-    where it fails, the first plan fails the same way, and says so. `is_pickled` says that the source's class comes with
-    the plans. After `close` there is no job any more, whether it has begun or waits for an executor.
+    One small job, on a thread of its own; the first plan waits for the processes that it leaves. Nothing else depends
+    on it: where it fails, the first plan fails the same way, and says so. `is_pickled` says that the source's class
+    comes with the plans. After `close` there is no job any more, whether it has begun or waits for an executor.
     """
 
     context: SparkContext
@@ -39,6 +40,15 @@ class ReadyWorkers:
         if self.context.getConf().get("spark.python.worker.reuse", "true") == "true":
             self._thread = threading.Thread(target=self._run, name="headrace-ready", daemon=True)
             self._thread.start()
+
+    def wait(self) -> None:
+        """Until the processes are there, but no longer than ten seconds.
+
+        A plan that came before would have others started beside them; and as Spark gives work to all that there are in
+        turn, none would have the tasks, and with them the producers, that it had before.
+        """
+        if self._thread is not None:
+            self._thread.join(READY_WITHIN_S)
 
     def close(self) -> None:
         """End the job, if it is not over."""

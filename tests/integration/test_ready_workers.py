@@ -30,6 +30,19 @@ def test_processes_get_ready_in_one_job(workers, eventually):
     workers.close()
 
 
+def test_who_waits_finds_them_there(workers):
+    """After waiting there is no such job any more; without a beginning there is nothing to wait for."""
+    workers.wait()
+    assert not jobs(workers)
+    workers.start()
+
+    workers.wait()
+
+    [job] = jobs(workers)
+    assert workers.context.statusTracker().getJobInfo(job).status == "SUCCEEDED"
+    workers.close()
+
+
 def test_nothing_is_begun_after_the_end(workers):
     """A run that is over has no such job any more, and begins none."""
     workers.start()

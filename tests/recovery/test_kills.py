@@ -21,7 +21,7 @@ LOCAL = ("--engine", "local")
 SLOWLY = 0.05
 # A transaction is open nearly always; a batch is short, so that Spark's patience with failing tasks is not used up.
 OFTEN_OPEN = {"transaction__boundary__interval__ms": "3500", "batch__max__ms": "8000"}
-LONGEST_S = 420
+LONGEST_S = 600
 
 
 def pause(seconds):
