@@ -21,6 +21,7 @@ from headrace.transformers.options import FormatOptions
 from headrace.transformers.parquet_file import RangedFile, merged
 from headrace.transformers.parquet_footer import Group, extent, groups_of
 from headrace.transformers.parquet_schema import ParquetSchema
+from headrace.transformers.parquet_texts import longest_text
 from headrace.transformers.seeking import Cursor, SeekableStream
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ __all__ = ["ParquetOptions", "ParquetTransformer"]
 _MOST_VALUES = 2000
 _FEW_VALUES = 16
 _BATCH_BYTES = 1024 * 1024
+_LOOK_BYTES = 4 * 1024
+
+_UNPACKED_BYTES = 8 * 1024 * 1024
+"""No more texts are unpacked at once than have that size if each is as long as the longest."""
+
 _READ_BYTES = 256 * 1024
 
 _HELD_BYTES = 64 * 1024 * 1024
@@ -58,7 +64,8 @@ class ParquetTransformer(Transformer):
 
     Dates and times are the numbers that they are in the file, decimals are `decimal.Decimal`. Of an object in which
     one can go about, the footer is fetched, and then each row group's columns; any other is first copied to a
-    temporary file. In memory are a row group as it is in the file, up to 64 MB of it, and about a megabyte of rows.
+    temporary file. In memory are a row group as it is in the file, up to 64 MB of it, and about a megabyte of rows; where
+    a text is in the file once and stands in many rows, up to 8 MB of them.
 
     Reading goes on at any row, in the row group that holds it: the number of records is all that it takes. With
     `errors.tolerance=all` a row that has no form here is a rejected piece, and so is what is left of a row group that
@@ -134,11 +141,12 @@ class _Reading:
     def _group_or_piece(self, file: "pq.ParquetFile", group: Group) -> Iterator[ValueBatch]:
         extents = self._extents(file, group)
         self._bytes = min((start for start, _ in extents), default=0), max((end for _, end in extents), default=0)
-        if isinstance(self.source, RangedFile):
-            self.source.plan = merged(extents) if group.packed <= _HELD_BYTES else ()
         try:
             self._refuse_bomb(group)
-            for batch in self._rows(file, group):
+            if isinstance(self.source, RangedFile):
+                self.source.hold(merged(extents) if group.packed <= _HELD_BYTES else ())
+            limit = self._at_once(file, group)
+            for batch in self._rows(file, group, limit):
                 yield from self._values(batch)
         except DataError as error:
             if not self.options.tolerant or not self._has_a_form(file):
@@ -167,36 +175,33 @@ class _Reading:
         self.done += count
         return piece.batch(_after(self.done - self.others, 0))
 
-    def _opened(self) -> "pq.ParquetFile":
+    def _read_by(self, **how: Any) -> "pq.ParquetFile":
         from pyarrow import parquet as pq  # noqa: PLC0415 - an extra brings it
 
+        return pq.ParquetFile(
+            self.source, pre_buffer=False, coerce_int96_timestamp_unit="us", page_checksum_verification=True, **how
+        )
+
+    def _opened(self) -> "pq.ParquetFile":
         try:
-            read = partial(
-                pq.ParquetFile,
-                self.source,
-                pre_buffer=False,
-                coerce_int96_timestamp_unit="us",
-                page_checksum_verification=True,
-            )
-            file = read()
+            file = self._read_by()
             self._wanted = self._columns(file)
             self._groups = groups_of(file, self._wanted, self.source.seek(0, io.SEEK_END))
             if any(group.packed > _HELD_BYTES for group in self._groups):
-                return read(metadata=file.metadata, buffer_size=_BATCH_BYTES)
+                return self._read_by(metadata=file.metadata, buffer_size=_BATCH_BYTES)
         except PipelineError:
             raise
         except Exception as error:  # pyarrow has many, and the standard library's among them
             raise self._bad("this is no Parquet file, or not all of one", error) from error
         return file
 
-    def _rows(self, file: "pq.ParquetFile", group: Group) -> Iterator[Any]:
-        """The rows behind the first `done`, a megabyte of them at a time.
+    def _rows(self, file: "pq.ParquetFile", group: Group, limit: int) -> Iterator[Any]:
+        """The rows behind the first `done`, a megabyte of them at a time, and never more than `limit`.
 
-        How large they are is known of those that have been read. Where a text may be in the file once and in many
-        rows, only a few are read at first.
+        How large they are is known of those that have been read, and how large they may be where a text is in the file
+        once and in many rows.
         """
-        most = _fitting(group.count, file.metadata.row_group(group.index).total_byte_size)
-        most = min(most, _FEW_VALUES) if group.repeats else most
+        most = min(limit, _fitting(group.count, file.metadata.row_group(group.index).total_byte_size))
         found = file.iter_batches(
             batch_size=most, row_groups=[group.index], columns=list(self.options.columns) or None, use_threads=False
         )
@@ -206,12 +211,28 @@ class _Reading:
             if batch is None:
                 raise self._bad("the row group has fewer rows than the footer says", None)
             batch = self._cast(batch)
-            most = min(4 * most, _fitting(batch.num_rows, batch.nbytes))
+            most = min(limit, 4 * most, _fitting(batch.num_rows, batch.nbytes))
             file.reader.set_batch_size(most)
             skip = min(max(0, self.done - before), batch.num_rows)
             before += batch.num_rows
             if skip < batch.num_rows:
                 yield batch.slice(skip)
+
+    def _at_once(self, file: "pq.ParquetFile", group: Group) -> int:
+        """As many rows as may be unpacked at once."""
+        if min(_MOST_VALUES, group.count) * group.unpacked <= _UNPACKED_BYTES:
+            return _MOST_VALUES
+        columns = [file.schema.column(number) for number in group.repeats]
+        texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+        longest: int = sum(column.length for column in columns if column.physical_type != "BYTE_ARRAY")
+        try:
+            look = self._read_by(metadata=file.metadata, read_dictionary=texts, buffer_size=_LOOK_BYTES)
+            longest += sum(longest_text(look, group.index, path) for path in texts)
+        except PipelineError:
+            raise
+        except Exception:  # noqa: BLE001 - pyarrow's, too; what is wrong there comes out when it is read
+            return _FEW_VALUES
+        return max(1, min(_MOST_VALUES, _UNPACKED_BYTES // max(1, longest)))
 
     def _next(self, found: Iterator[Any]) -> Any:
         try:

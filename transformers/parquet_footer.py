@@ -20,8 +20,8 @@ class Group:
     """A row group: `count` rows behind the first `before`, whose first byte is at `begins`.
 
     Of the columns that are wanted, `packed` and `unpacked` are the bytes that they have in the file and without their
-    compression, `largest_mean` what a value has in the column of the largest; `repeats` says that a long text among
-    them may be in the file once, and stand in many rows.
+    compression, `largest_mean` what a value has in the column of the largest; `repeats` are the columns in which a text
+    may be in the file once, and stand in many rows.
     """
 
     index: int
@@ -31,7 +31,7 @@ class Group:
     packed: int
     unpacked: int
     largest_mean: int
-    repeats: bool
+    repeats: Sequence[int]
 
 
 def groups_of(file: "pq.ParquetFile", wanted: Sequence[int], size: int) -> list[Group]:
@@ -85,7 +85,11 @@ def _group(group: Any, index: int, before: int, wanted: Sequence[int]) -> Group:
         packed=sum(chunk.total_compressed_size for chunk in mine),
         unpacked=sum(chunk.total_uncompressed_size for chunk in mine),
         largest_mean=max((chunk.total_uncompressed_size // max(1, chunk.num_values) for chunk in mine), default=0),
-        repeats=any(chunk.has_dictionary_page and chunk.physical_type in _OF_ANY_LENGTH for chunk in mine),
+        repeats=[
+            column
+            for column, chunk in zip(wanted, mine, strict=True)
+            if chunk.has_dictionary_page and chunk.physical_type in _OF_ANY_LENGTH
+        ],
     )
 
 

@@ -410,10 +410,34 @@ def test_a_text_that_stands_in_many_rows_is_not_in_memory_as_often(nested, as_di
     assert peak < 12_000_000
 
 
-def test_short_texts_that_stand_in_many_rows_come_many_at_a_time():
-    """After a few rows it is known how large they are: what is small comes as fast as ever."""
-    table = pa.table({"s": [f"customer {number % 97}" for number in range(20_000)]})
-    sizes = [len(batch.values) for batch in transformer().batches(SeekableBytes(written(table)), Position())]
+NUMBERS = range(20_000)
+REPEATED = {
+    "texts": [f"customer {number % 97}" for number in NUMBERS],
+    "bytes of one size": pa.array([b"%016d" % (number % 97) for number in NUMBERS], pa.binary(16)),
+    "decimals": pa.array([Decimal(number % 97) for number in NUMBERS], pa.decimal128(9, 2)),
+    "lists, empty at first": [[f"customer {number % 97}"] if number > 5000 else [] for number in NUMBERS],
+    "maps": pa.array([[(f"k{number % 97}", "v")] for number in NUMBERS], pa.map_(pa.string(), pa.string())),
+    "nothing at all": pa.array([None for number in NUMBERS], pa.string()),
+}
 
-    assert sizes[:6] == [16, 64, 256, 1024, 2000, 2000]
-    assert sum(sizes) == 20_000
+
+@pytest.mark.parametrize("values", REPEATED.values(), ids=REPEATED)
+def test_short_texts_that_stand_in_many_rows_come_many_at_a_time(values):
+    """Where the longest of them is short, rows come as fast as ever."""
+    data = written(pa.table({"s": values}))
+    sizes = [len(batch.values) for batch in transformer().batches(SeekableBytes(data), Position())]
+
+    assert sizes == [2000] * 10
+
+
+def test_a_long_text_behind_short_ones_is_not_unpacked_with_thousands_of_rows():
+    """Before any row is read it is known: thousands of rows with it, behind as many without, come a few at once."""
+    which = [0] * 6000 + [1] * 3000
+    texts = pa.DictionaryArray.from_arrays(pa.array(which, pa.int32()), ["short", "y" * 300_000])
+    data = written(pa.table({"s": texts, "n": range(9000)}), "zstd", store_schema=False)
+
+    batches = transformer().batches(SeekableBytes(data), Position())
+    sizes = [len(next(batches).values) for _ in range(300)]
+
+    assert max(sizes) <= 16_000_000 // 300_000 + 3
+    assert sum(sizes) > 6000
