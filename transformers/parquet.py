@@ -64,8 +64,8 @@ class ParquetTransformer(Transformer):
 
     Dates and times are the numbers that they are in the file, decimals are `decimal.Decimal`. Of an object in which
     one can go about, the footer is fetched, and then each row group's columns; any other is first copied to a
-    temporary file. In memory are a row group as it is in the file, up to 64 MB of it, and about a megabyte of rows; where
-    a text is in the file once and stands in many rows, up to 8 MB of them.
+    temporary file. In memory are a row group as it is in the file, up to 64 MB of it, and about a megabyte of rows; or
+    up to 8 MB of them, where a text is in the file once and stands in many rows.
 
     Reading goes on at any row, in the row group that holds it: the number of records is all that it takes. With
     `errors.tolerance=all` a row that has no form here is a rejected piece, and so is what is left of a row group that
