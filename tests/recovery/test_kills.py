@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.xdist_group("kills"), pytest.mark.slow, pytest.mark.ti
 
 SPARK = ("--engine", "spark", "--master", "local[2]")
 LOCAL = ("--engine", "local")
-SLOWLY = 0.05
+SLOWLY = 0.5
 # A transaction is open nearly always; a batch is short, so that Spark's patience with failing tasks is not used up.
 OFTEN_OPEN = {"transaction__boundary__interval__ms": "3500", "batch__max__ms": "8000"}
 LONGEST_S = 600
