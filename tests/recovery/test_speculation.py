@@ -1,12 +1,18 @@
 """Two attempts at one task, side by side, because Spark holds the first for slow."""
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from pyspark.sql import SparkSession
 
 from headrace.framework.run import run
+from headrace.testing.faulty_s3 import Meanwhile
 
 pytestmark = [pytest.mark.xdist_group("recovery"), pytest.mark.slow]
 
+WITHIN_S = 120.0
 EAGER = {
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
@@ -32,15 +38,38 @@ def spark(cluster):
 
 def test_a_second_copy_of_a_task_takes_over_and_gets_on(job, spark):
     """A speculative copy fences the first attempt, which gives way to it; the run ends, and each line is there once."""
-    # As many bytes in one object as in all others together: one task ends at once, the other takes its time, also with
-    # several requests under way.
-    job.feed(1, lines=600)
+    # More bytes in one object than in all others together: one task reads it and ends at once, the other has the rest.
+    job.feed(1, lines=1000)
     job.feed(60, lines=10)
-    job.slow_down(1.0)
+    fenced = threading.Event()
+    job.harness.faulty.script(*[Meanwhile(fenced.wait, on=of_the_last_fifty)] * 200)
+    # Longer than the test: what ends the first attempt's transaction is the copy.
+    props = job.props(
+        transaction__boundary__interval__ms="600000", transaction__timeout__ms="700000", batch__max__ms="600000"
+    )
 
-    summary = run(job.props(transaction__boundary__interval__ms="2000"), spark=spark, available_now=True)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run, props, spark=spark, available_now=True)
+        try:
+            await_aborted(job.watch, running)
+        finally:
+            fenced.set()
+        summary = running.result()
 
     assert (summary.state, summary.error) == ("COMPLETED", None)
-    assert job.watch.aborted() > 0, "nobody was fenced in mid-transaction"
     assert summary.records == len(job.lines)
     job.assert_each_line_once()
+
+
+def of_the_last_fifty(request):
+    """The GETs of all objects but the big one and ten of the others."""
+    return request.is_object_get and request.path.rpartition("/")[2] >= "001000-0010"
+
+
+def await_aborted(watch, running):
+    """Wait until the records of an open transaction are aborted."""
+    deadline = time.monotonic() + WITHIN_S
+    while not watch.aborted():
+        assert not running.done(), running.result()
+        assert time.monotonic() < deadline, "nobody was fenced in mid-transaction"
+        time.sleep(0.2)
