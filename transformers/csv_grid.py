@@ -1,6 +1,7 @@
-"""Rows of CSV that are told apart without a parser, where nothing is quoted."""
+"""Rows of CSV that are told apart without a parser: most of what programs write, with quotes or without."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import overload
 
 import attrs
@@ -10,14 +11,12 @@ from headrace.framework.table import ESCAPED_IN_JSON, Texts
 
 __all__ = ["Grid", "grid_of"]
 
-_NOT_AS_IT_IS = ESCAPED_IN_JSON.replace(b"\n", b"")
-
 
 @attrs.frozen(eq=False)
 class Grid(Sequence[Sequence[str]]):
     """Rows of as many fields each, held column by column; there is at least one column."""
 
-    columns: Sequence[Texts]
+    columns: Sequence[Sequence[str]]
 
     @override
     def __len__(self) -> int:
@@ -36,17 +35,68 @@ class Grid(Sequence[Sequence[str]]):
         return [column[index] for column in self.columns]
 
 
-def grid_of(data: bytes, delimiter: str) -> Grid | None:
-    """Lines in UTF-8 as rows, where no quote or escape has a meaning; None where a parser has to look at them.
+def grid_of(data: bytes, delimiter: str, quote: str) -> Grid | None:
+    """Lines in UTF-8 as rows, where no escape has a meaning; None where a parser has to look at them.
 
     That is so where rows have not all as many fields as the first, where lines are blank or end with anything but a
-    line feed (with or without a carriage return), and where JSON would escape something.
+    line feed (with or without a carriage return), where JSON would escape something outside of quotes, and where quotes
+    are not around whole fields, or a line ends between them. `quote` is the empty text where none has a meaning.
     """
     lines = data.replace(b"\r\n", b"\n").removesuffix(b"\n")
-    mark = delimiter.encode()
+    mark, sign = delimiter.encode(), quote.encode()
+    if sign and sign in lines:
+        return None if sign == mark else _quoted_grid(lines, mark, sign)
+    columns = _columns(lines, mark)
+    return None if columns is None else Grid(list(map(Texts, columns)))
+
+
+def _quoted_grid(lines: bytes, mark: bytes, sign: bytes) -> Grid | None:
+    """The same with quotes; while rows are told apart, a field in quotes is one quote in its place."""
+    pieces = lines.split(sign)
+    outside, quoted = _joined(pieces[::2], pieces[1::2], sign)
+    within = b"\n".join(quoted)
+    if len(pieces) % 2 == 0 or within.count(b"\n") != len(quoted) - 1:
+        return None
+    columns = _columns(sign.join(outside), mark, sign)
+    if columns is None or sum(column.count(sign) for column in columns) != len(quoted):
+        return None
+    is_as_it_is = _is_as_it_is(within, b"\n")
+    numbers = [number for number, column in enumerate(columns) if sign in column]
+    found: list[Sequence[str]] = list(map(Texts, columns))
+    for number, column in zip(numbers, _filled([columns[n] for n in numbers], quoted, sign), strict=True):
+        found[number] = Texts(column) if is_as_it_is else list(map(bytes.decode, column))
+    return Grid(found)
+
+
+def _joined(outside: list[bytes], within: list[bytes], sign: bytes) -> tuple[list[bytes], list[bytes]]:
+    """What is outside of quotes and within them, where nothing between two of the latter means a quote in a field."""
+    if b"" not in outside[1:-1]:
+        return outside, within
+    kept, joined = outside[:1], within[:1]
+    for before, piece in zip(outside[1:], within[1:], strict=False):
+        if before:
+            kept.append(before)
+            joined.append(piece)
+        else:
+            joined[-1] += sign + piece
+    return [*kept, *outside[len(within) :]], joined
+
+
+def _filled(columns: list[list[bytes]], quoted: list[bytes], sign: bytes) -> list[list[bytes]]:
+    """These columns, with what is within the quotes in place of each quote, row by row."""
+    width = len(columns)
+    if len(quoted) == width * len(columns[0]):
+        return [quoted[number::width] for number in range(width)]
+    texts = iter(quoted)
+    cells = [next(texts) if cell == sign else cell for cell in chain.from_iterable(zip(*columns, strict=True))]
+    return [cells[number::width] for number in range(width)]
+
+
+def _columns(lines: bytes, mark: bytes, sign: bytes = b"") -> list[list[bytes]] | None:
+    """The fields of lines, column by column, where no quote but `sign`, which is a whole field, is in them."""
     if not lines or b"\n\n" in lines or lines[:1] == b"\n" or lines[-1:] == b"\n":
         return None
-    if len(lines.translate(None, _NOT_AS_IT_IS.replace(mark, b""))) != len(lines):
+    if not _is_as_it_is(lines, b"\n" + mark + sign):
         return None
     cells = lines.replace(b"\n", mark + b"\n" + mark).split(mark)
     width = lines.partition(b"\n")[0].count(mark) + 1
@@ -54,4 +104,9 @@ def grid_of(data: bytes, delimiter: str) -> Grid | None:
     # With an end behind each row but the last, and all of these where they belong, every row has its cells.
     if len(cells) != count * (width + 1) - 1 or cells[width :: width + 1].count(b"\n") != count - 1:
         return None
-    return Grid([Texts(cells[index :: width + 1]) for index in range(width)])
+    return [cells[index :: width + 1] for index in range(width)]
+
+
+def _is_as_it_is(data: bytes, besides: bytes) -> bool:
+    """Whether JSON escapes nothing of it, but for the characters that are in `besides`."""
+    return len(data.translate(None, ESCAPED_IN_JSON.translate(None, besides))) == len(data)

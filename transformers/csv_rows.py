@@ -58,7 +58,11 @@ class Dialect:
 
     def is_plain(self, text: str) -> bool:
         """Whether every line of a text is a row, whatever it holds."""
-        return not any(mark and mark in text for mark in (self.quote, self.escape))
+        return not (self.quote and self.quote in text) and not self.is_escaped(text)
+
+    def is_escaped(self, text: str) -> bool:
+        """Whether something in a text may have lost its meaning."""
+        return bool(self.escape) and self.escape in text
 
 
 @attrs.define
@@ -262,11 +266,11 @@ class _Reading:
             return good, good.decode(), bad
 
     def _parsed(self, data: bytes, text: str) -> _Parsed:
-        settings = self.dialect.settings
-        if self.dialect.is_plain(text):
-            grid = grid_of(data, self.dialect.delimiter)
-            if grid is not None:
-                return Rows(self.start, data, grid), None, 0
+        dialect, settings = self.dialect, self.dialect.settings
+        grid = None if dialect.is_escaped(text) else grid_of(data, dialect.delimiter, dialect.quote)
+        if grid is not None:
+            return Rows(self.start, data, grid), None, 0
+        if dialect.is_plain(text):
             lines = text.split("\n")
             if not lines[-1]:
                 lines.pop()
