@@ -11,6 +11,7 @@ import ssl
 import threading
 import time
 from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import sha256
 from http import HTTPStatus
 from typing import Any
@@ -158,12 +159,19 @@ def signature_headers(
     request = f"GET\n{target}\n\n{lines}\n{names}\n{_UNSIGNED}"
     scope = f"{stamp[:8]}/{place.region}/s3/aws4_request"
     to_sign = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{sha256(request.encode()).hexdigest()}"
-    key = f"AWS4{credentials.secret_key}".encode()
+    signing = _signing(credentials.secret_key, scope).copy()
+    signing.update(to_sign.encode())
+    said = f"Credential={credentials.access_key}/{scope}, SignedHeaders={names}, Signature={signing.hexdigest()}"
+    return {**signed, "authorization": f"AWS4-HMAC-SHA256 {said}"}
+
+
+@lru_cache(maxsize=16)
+def _signing(secret_key: str, scope: str) -> hmac.HMAC:
+    """What signs with the key of a day, whose making gives other threads the interpreter four times: take a copy."""
+    key = f"AWS4{secret_key}".encode()
     for part in scope.split("/"):
         key = hmac.digest(key, part.encode(), "sha256")
-    signature = hmac.digest(key, to_sign.encode(), "sha256").hex()
-    said = f"Credential={credentials.access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
-    return {**signed, "authorization": f"AWS4-HMAC-SHA256 {said}"}
+    return hmac.new(key, digestmod="sha256")
 
 
 def _answer(

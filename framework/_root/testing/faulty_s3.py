@@ -358,8 +358,9 @@ class _Handler(BaseHTTPRequestHandler):
         shown = body[: end.at]
         for start in range(0, len(shown), SLICE):
             piece = shown[start : start + SLICE]
-            self.wfile.write(piece)
+            # Counted first: a client that has its last byte may look at once.
             request.sent += len(piece)
+            self.wfile.write(piece)
         if end.at is None:
             # Without a length it is the end of the connection that ends the body.
             self.close_connection = "content-length" not in response.headers
