@@ -39,33 +39,35 @@ def grid_of(data: bytes, delimiter: str, quote: str) -> Grid | None:
     """Lines in UTF-8 as rows, where no escape has a meaning; None where a parser has to look at them.
 
     That is so where rows have not all as many fields as the first, where lines are blank or end with anything but a
-    line feed (with or without a carriage return), where JSON would escape something outside of quotes, and where quotes
-    are not around whole fields, or a line ends between them. `quote` is the empty text where none has a meaning.
+    line feed (with or without a carriage return), and where quotes are not around whole fields, or a line ends between
+    them. `quote` is the empty text where none has a meaning.
     """
     lines = data.replace(b"\r\n", b"\n").removesuffix(b"\n")
     mark, sign = delimiter.encode(), quote.encode()
     if sign and sign in lines:
         return None if sign == mark else _quoted_grid(lines, mark, sign)
     columns = _columns(lines, mark)
-    return None if columns is None else Grid(list(map(Texts, columns)))
+    return None if columns is None else _grid(columns, is_as_it_is=_is_as_it_is(lines, b"\n" + mark))
 
 
 def _quoted_grid(lines: bytes, mark: bytes, sign: bytes) -> Grid | None:
     """The same with quotes; while rows are told apart, a field in quotes is one quote in its place."""
     pieces = lines.split(sign)
     outside, quoted = _joined(pieces[::2], pieces[1::2], sign)
-    within = b"\n".join(quoted)
-    if len(pieces) % 2 == 0 or within.count(b"\n") != len(quoted) - 1:
+    bare, within = sign.join(outside), b"".join(quoted)
+    if len(pieces) % 2 == 0 or b"\n" in within:
         return None
-    columns = _columns(sign.join(outside), mark, sign)
+    columns = _columns(bare, mark)
     if columns is None or sum(column.count(sign) for column in columns) != len(quoted):
         return None
-    is_as_it_is = _is_as_it_is(within, b"\n")
     numbers = [number for number, column in enumerate(columns) if sign in column]
-    found: list[Sequence[str]] = list(map(Texts, columns))
     for number, column in zip(numbers, _filled([columns[n] for n in numbers], quoted, sign), strict=True):
-        found[number] = Texts(column) if is_as_it_is else list(map(bytes.decode, column))
-    return Grid(found)
+        columns[number] = column
+    return _grid(columns, is_as_it_is=_is_as_it_is(bare, b"\n" + mark + sign) and _is_as_it_is(within))
+
+
+def _grid(columns: list[list[bytes]], *, is_as_it_is: bool) -> Grid:
+    return Grid([Texts(column) if is_as_it_is else _texts(column) for column in columns])
 
 
 def _joined(outside: list[bytes], within: list[bytes], sign: bytes) -> tuple[list[bytes], list[bytes]]:
@@ -92,11 +94,9 @@ def _filled(columns: list[list[bytes]], quoted: list[bytes], sign: bytes) -> lis
     return [cells[number::width] for number in range(width)]
 
 
-def _columns(lines: bytes, mark: bytes, sign: bytes = b"") -> list[list[bytes]] | None:
-    """The fields of lines, column by column, where no quote but `sign`, which is a whole field, is in them."""
-    if not lines or b"\n\n" in lines or lines[:1] == b"\n" or lines[-1:] == b"\n":
-        return None
-    if not _is_as_it_is(lines, b"\n" + mark + sign):
+def _columns(lines: bytes, mark: bytes) -> list[list[bytes]] | None:
+    """The fields of lines in which nothing is quoted, column by column."""
+    if not lines or b"\r" in lines or b"\n\n" in lines or lines[:1] == b"\n" or lines[-1:] == b"\n":
         return None
     cells = lines.replace(b"\n", mark + b"\n" + mark).split(mark)
     width = lines.partition(b"\n")[0].count(mark) + 1
@@ -107,6 +107,10 @@ def _columns(lines: bytes, mark: bytes, sign: bytes = b"") -> list[list[bytes]] 
     return [cells[index :: width + 1] for index in range(width)]
 
 
-def _is_as_it_is(data: bytes, besides: bytes) -> bool:
+def _texts(column: list[bytes]) -> Sequence[str]:
+    return Texts(column) if _is_as_it_is(b"".join(column)) else list(map(bytes.decode, column))
+
+
+def _is_as_it_is(data: bytes, besides: bytes = b"") -> bool:
     """Whether JSON escapes nothing of it, but for the characters that are in `besides`."""
     return len(data.translate(None, ESCAPED_IN_JSON.translate(None, besides))) == len(data)
