@@ -10,7 +10,8 @@ In the order in which an object's bytes meet them:
 - `bytes`: objects whole or in chunks.
 - `json`: documents and arrays; `json_elements` finds where the elements are, `json_compact` takes white space out.
 - `csv`: rows, which `csv_rows` tells apart and `csv_columns` makes values of.
-- `avro`: object container files, which `avro_container` takes apart; `avro_schema` is theirs in Connect's terms.
+- `avro`: object container files, which `avro_container` takes apart; `avro_schema` is theirs in Connect's terms,
+  and `avro_doubt` and `avro_numbers` find integers beyond 64 bits.
 - `parquet`: row groups, through a `parquet_file` that fetches what pyarrow asks for; `parquet_schema` as with Avro.
 
 To add a format: one file here, one line in setup.cfg under `headrace.transformers`, one conformance file.

@@ -14,6 +14,8 @@ from headrace.framework.stage import Stage
 from headrace.transformers.again import Opener, moved
 from headrace.transformers.avro_batches import MOST_BYTES, MOST_VALUES, HeldValues, place
 from headrace.transformers.avro_container import SYNC_BYTES, Block, BrokenBlock, Container, Header
+from headrace.transformers.avro_doubt import is_doubtful
+from headrace.transformers.avro_numbers import Numbers
 from headrace.transformers.avro_schema import AvroSchema
 from headrace.transformers.base import ByteStream, Position, Rejected, Transformer, ValueBatch
 from headrace.transformers.compression import TOO_MUCH_FROM
@@ -165,6 +167,7 @@ class _Decoder:
             self.schema = AvroSchema.of(json.loads(header.schema))
             self._item: Any = parse_schema(self.schema.wire)
             self._array: Any = parse_schema({"type": "array", "items": self.schema.wire})
+            self._numbers = Numbers.of(self.schema.wire)
         except Exception as error:  # a library's own, and whatever a strange schema leads to
             reason = " ".join(str(error).split()) or type(error).__name__
             message = f"the schema cannot be read ({reason}): mend the writer, or read the object as bytes"
@@ -186,11 +189,27 @@ class _Decoder:
     def _decoded(self, block: Block) -> Iterator[_Decoded]:
         """The records of a block, up to the first that cannot be decoded.
 
-        A block is one array to Avro: all of it is decoded in one call, unless the values would be too many to hold.
+        One with an integer beyond 64 bits cannot: the quick reader would cut it, and the other would give it out.
         """
         if block.count > len(block.data) and block.count > self._most_without_bytes:
             yield [], ValueError(f"a block of {len(block.data)} bytes says that it has {block.count} records")
             return
+        beyond = self._numbers.first_beyond(block.data, block.count) if is_doubtful(block.data) else None
+        if beyond is None:
+            yield from self._sound(block)
+            return
+        before, size = beyond
+        for values, bad in self._sound(attrs.evolve(block, count=before, data=block.data[:size])):
+            yield values, bad
+            if bad is not None:
+                return
+        yield [], ValueError("an integer is beyond 64 bits")
+
+    def _sound(self, block: Block) -> Iterator[_Decoded]:
+        """The records of a block whose integers have 64 bits, up to the first that cannot be decoded.
+
+        A block is one array to Avro: all of it is decoded in one call, unless the values would be too many to hold.
+        """
         values = self._at_once(block) if max(block.count * _VALUE_BYTES, len(block.data)) <= _HELD_BYTES else None
         if values is None:
             yield from self._piece_by_piece(block)

@@ -432,6 +432,111 @@ def test_a_large_block_comes_in_bounded_batches():
     assert [batch.end for batch in batches[:-1]] == [batch.position_at(0) for batch in batches[1:]]
 
 
+BEYOND = b"\x84" + b"\x80" * 8 + b"\x02"
+"""An integer of 65 bits, of which 64 are the number two."""
+
+TREE = {"type": "record", "name": "T", "fields": [{"name": "s", "type": "string"}, {"name": "n", "type": "long"},
+        {"name": "t", "type": ["null", "T"]}]}  # fmt: skip
+
+
+def one_block(schema, records, codec="null"):
+    """A container with a block of records that are encoded already."""
+    body = b"".join(records)
+    if codec == "deflate":
+        packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+        body = packer.compress(body) + packer.flush()
+    return written(schema, [], codec) + number(len(records)) + number(len(body)) + body + SYNC
+
+
+def row(value, text=b"x"):
+    return value + number(len(text)) + text
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate"])
+@pytest.mark.parametrize("count", [1, 5, 30_000])
+def test_an_integer_beyond_64_bits_is_named(codec, count):
+    """A block's integer that 64 bits cannot hold is an error with its record, after the records before it."""
+    records = [row(number(at)) for at in range(count)]
+
+    for damaged in (BEYOND, b"\x80" * 10 + b"\x00", b"\xff" * 9 + b"\x02", b"\xff" * 10 + b"\x01"):
+        data = one_block(ROW, [*records, row(damaged), row(b"\x02")], codec)
+        values, error = read(data)
+        assert [value["n"] for value in values] == [*range(count)]
+        assert isinstance(error, DataError)
+        assert error.where.position == f"record {count + 1}"
+        assert "an integer is beyond 64 bits" in error.message
+        assert read(data, Position(records=count - 1))[0] == values[-1:]
+
+
+def test_integers_of_64_bits_come_back():
+    """The integers at both ends of 64 bits are as they were, and so is one that is written longer than it must be."""
+    numbers = {
+        b"\xfe" + b"\xff" * 8 + b"\x01": 2**63 - 1,
+        b"\xff" * 9 + b"\x01": -(2**63),
+        b"\x82" + b"\x80" * 8 + b"\0": 1,
+    }
+
+    values, error = read(one_block(ROW, [row(value) for value in numbers]))
+
+    assert error is None
+    assert [value["n"] for value in values] == [*numbers.values()]
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        ("int", b"\x04", BEYOND),
+        ("string", b"\x04ab", BEYOND + b"ab"),
+        ("bytes", b"\x04ab", BEYOND + b"ab"),
+        (["null", "int", "string"], b"\x04\x04ab", BEYOND + b"\x04ab"),
+        ({"type": "enum", "name": "E", "symbols": ["A", "B", "C"]}, b"\x04", BEYOND),
+        ({"type": "array", "items": "int"}, b"\x04\x01\x01\0", BEYOND + b"\x01\x01\0"),
+        ({"type": "array", "items": "int"}, b"\x03\x04\x01\x01\0", b"\x03" + BEYOND + b"\x01\x01\0"),
+        ({"type": "array", "items": "float"}, b"\x04" + bytes(8) + b"\x02" + bytes(4) + b"\0", BEYOND + bytes(9)),
+        ({"type": "map", "values": "int"}, b"\x02\x02a\x01\x01\x06\x02b\x01\0", b"\x02" + BEYOND + b"ab\x01\0"),
+        (TREE, b"\x02a\x02\x02\x02b\x04\0", b"\x02a\x02\x02\x02b" + BEYOND + b"\0"),
+        ({"type": "array", "items": ["null", TREE]}, b"\x04\0\x02\x02a\x02\0\0", b"\x04\0\x02\x02a" + BEYOND + b"\0\0"),
+    ],
+)
+def test_whatever_is_beyond_64_bits_is_named(kind, good, bad):
+    """Lengths of texts, counts of items, kinds and symbols are integers too, wherever they stand."""
+    schema = {"type": "record", "name": "R", "fields": [{"name": "v", "type": kind}]}
+    fine, none = read(one_block(schema, [good] * 3))
+
+    values, error = read(one_block(schema, [good, good, bad, good]))
+
+    assert (len(fine), none) == (3, None)
+    assert values == fine[:2]
+    assert error.where.position == "record 3"
+    assert "beyond 64 bits" in error.message
+
+
+@pytest.mark.parametrize("words", ["яблоко\U0001f34e", "蘋果樹上的蘋果", "\x7fé"])
+def test_texts_that_look_like_large_integers_come_back(words):
+    """Texts of whatever letters are no integers, in blocks of any size."""
+    for count in (1, 50, 12_000):
+        values = [{"n": -(2**63) + at, "s": words * (at % 90)} for at in range(count)]
+        assert read(written(ROW, values)) == (values, None)
+
+
+@pytest.mark.parametrize(
+    ("records", "place", "words"),
+    [
+        ([row(b"\x02"), row(b"\x02", b"\xff"), row(BEYOND)], 2, "utf-8"),
+        ([row(b"\x02"), b"\x02\x01" + b"\xff" * 20, row(BEYOND)], 2, "Expected -1 bytes"),
+        ([row(b"\x02"), row(b"\x02"), b"\x02\xfe\xff\x03" + "яблоко".encode()], 3, "Expected"),
+        ([row(b"\x02"), b"\x02\x04" + b"\xff" * 40], 2, "utf-8"),
+    ],
+)
+def test_what_is_damaged_first_is_named_first(records, place, words):
+    """Where a record before it cannot be decoded, or nobody knows where one ends, that is the error."""
+    values, error = read(one_block(ROW, records))
+
+    assert len(values) == place - 1
+    assert error.where.position == f"record {place}"
+    assert words in error.message
+
+
 def test_decimals_are_exact():
     """A decimal of a thousand digits keeps them all."""
     written_as = {"type": "bytes", "logicalType": "decimal", "precision": 1000, "scale": 500}

@@ -200,6 +200,19 @@ class TestAvro:
         assert (number, count) == (5, 2)
         assert (start, end) == (len(joined(blocks[:2])), len(joined(blocks[:3])))
 
+    @pytest.mark.parametrize("first", [0, 1, 2])
+    def test_an_integer_beyond_64_bits_takes_the_rest_of_its_block_with_it(self, first):
+        """A record with an integer that 64 bits cannot hold is as any other that cannot be decoded."""
+        blocks = avro_blocks()
+        bodies = [bytes([at * 2]) + b"\x28" + b"x" * 20 for at in range(3, 6)]
+        bodies[first] = b"\x80" * 9 + b"\x02" + bodies[first][1:]
+        body = b"".join(bodies)
+        blocks[2] = b"\x06" + bytes([len(body) * 2 & 0x7F | 0x80, len(body) >> 6]) + body
+        values, pieces = read("avro", joined(blocks))
+        assert [row["n"] for row in values] == [0, 1, 2, *range(3, 3 + first), *range(6, 12)]
+        place = (len(joined(blocks[:2])), len(joined(blocks[:3])))
+        assert [piece[:4] for piece in pieces] == [(4 + first, *place, 3 - first)]
+
     @pytest.mark.parametrize("damage", [b"\x06\x7f", b"\x06\xff\xff\xff\xff\x0f", b"\xff" * 20])
     def test_behind_a_broken_block_the_next_mark_is_found(self, damage):
         """A block whose size is damaged is a piece from its first byte to behind the next mark."""
