@@ -2,10 +2,10 @@
 
 import io
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import attrs
 
@@ -21,7 +21,7 @@ from headrace.transformers.options import FormatOptions
 from headrace.transformers.parquet_file import RangedFile, merged
 from headrace.transformers.parquet_footer import Group, extent, groups_of
 from headrace.transformers.parquet_schema import ParquetSchema
-from headrace.transformers.parquet_texts import longest_text
+from headrace.transformers.parquet_texts import Ahead, ahead_of
 from headrace.transformers.seeking import Cursor, SeekableStream
 
 if TYPE_CHECKING:
@@ -29,14 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ParquetOptions", "ParquetTransformer"]
 
+_T = TypeVar("_T")
+
 _MOST_VALUES = 2000
-_FEW_VALUES = 16
 _BATCH_BYTES = 1024 * 1024
-_LOOK_BYTES = 4 * 1024
-
-_UNPACKED_BYTES = 8 * 1024 * 1024
-"""No more texts are unpacked at once than have that size if each is as long as the longest."""
-
 _READ_BYTES = 256 * 1024
 
 _HELD_BYTES = 64 * 1024 * 1024
@@ -65,11 +61,13 @@ class ParquetTransformer(Transformer):
     Dates and times are the numbers that they are in the file, decimals are `decimal.Decimal`. Of an object in which
     one can go about, the footer is fetched, and then each row group's columns; any other is first copied to a
     temporary file. In memory are a row group as it is in the file, up to 64 MB of it, and about a megabyte of rows; or
-    up to 8 MB of them, where a text is in the file once and stands in many rows.
+    up to 8 MB of them, where a text is in the file once and stands in many rows, or many times in one. How large rows
+    get by such texts in lists and maps is known before they are unpacked: one of more than 8 MB is unpacked by itself,
+    and one of more than that and more than `max.record.bytes` is an error, and is not unpacked at all.
 
     Reading goes on at any row, in the row group that holds it: the number of records is all that it takes. With
     `errors.tolerance=all` a row that has no form here is a rejected piece, and so is what is left of a row group that
-    cannot be read.
+    cannot be read, or that begins with a row which is not unpacked: there is no way around it to the next one.
     """
 
     config_class = ParquetOptions
@@ -143,10 +141,12 @@ class _Reading:
         self._bytes = min((start for start, _ in extents), default=0), max((end for _, end in extents), default=0)
         try:
             self._refuse_bomb(group)
+            held = merged(extents if group.packed <= _HELD_BYTES else self._in_lists(file, group))
             if isinstance(self.source, RangedFile):
-                self.source.hold(merged(extents) if group.packed <= _HELD_BYTES else ())
-            limit = self._at_once(file, group)
-            for batch in self._rows(file, group, limit):
+                self.source.hold(held)
+            source = self.source if held else None
+            ahead = self._read(partial(ahead_of, file, group, self._read_by, source))
+            for batch in self._rows(file, group, ahead):
                 yield from self._values(batch)
         except DataError as error:
             if not self.options.tolerant or not self._has_a_form(file):
@@ -195,48 +195,42 @@ class _Reading:
             raise self._bad("this is no Parquet file, or not all of one", error) from error
         return file
 
-    def _rows(self, file: "pq.ParquetFile", group: Group, limit: int) -> Iterator[Any]:
-        """The rows behind the first `done`, a megabyte of them at a time, and never more than `limit`.
+    def _rows(self, file: "pq.ParquetFile", group: Group, ahead: Ahead) -> Iterator[Any]:
+        """The rows behind the first `done`, a megabyte of them at a time, and never more than may be unpacked at once.
 
         How large they are is known of those that have been read, and how large they may be where a text is in the file
-        once and in many rows.
+        once and in many values.
         """
-        most = min(limit, _fitting(group.count, file.metadata.row_group(group.index).total_byte_size))
+        most = _fitting(group.count, file.metadata.row_group(group.index).total_byte_size)
+        most = min(most, self._at_once(ahead, group, group.before))
         found = file.iter_batches(
             batch_size=most, row_groups=[group.index], columns=list(self.options.columns) or None, use_threads=False
         )
         before, end = group.before, group.before + group.count
         while before < end:
-            batch = self._next(found)
+            most = min(most, self._at_once(ahead, group, before))
+            file.reader.set_batch_size(most)
+            batch = self._read(partial(next, found, None))
             if batch is None:
                 raise self._bad("the row group has fewer rows than the footer says", None)
             batch = self._cast(batch)
-            most = min(limit, 4 * most, _fitting(batch.num_rows, batch.nbytes))
-            file.reader.set_batch_size(most)
+            most = min(4 * most, _fitting(batch.num_rows, batch.nbytes))
             skip = min(max(0, self.done - before), batch.num_rows)
             before += batch.num_rows
             if skip < batch.num_rows:
                 yield batch.slice(skip)
 
-    def _at_once(self, file: "pq.ParquetFile", group: Group) -> int:
-        """As many rows as may be unpacked at once."""
-        if min(_MOST_VALUES, group.count) * group.unpacked <= _UNPACKED_BYTES:
-            return _MOST_VALUES
-        columns = [file.schema.column(number) for number in group.repeats]
-        texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
-        longest: int = sum(column.length for column in columns if column.physical_type != "BYTE_ARRAY")
-        try:
-            look = self._read_by(metadata=file.metadata, read_dictionary=texts, buffer_size=_LOOK_BYTES)
-            longest += sum(longest_text(look, group.index, path) for path in texts)
-        except PipelineError:
-            raise
-        except Exception:  # noqa: BLE001 - pyarrow's, too; what is wrong there comes out when it is read
-            return _FEW_VALUES
-        return max(1, min(_MOST_VALUES, _UNPACKED_BYTES // max(1, longest)))
+    def _at_once(self, ahead: Ahead, group: Group, before: int) -> int:
+        """How many rows may be unpacked at once behind the first `before`; an error where not even one may."""
+        row, limit = before - group.before, self.options.max_record_bytes
+        if limit and self._read(partial(ahead.has_more_than, row, limit)):
+            which = "the row" if before >= self.done else f"record {before + 1}, in front of it in its row group,"
+            raise self._bad(f"{which} has more than {limit} bytes, see max.record.bytes", None)
+        return ahead.at_once(row)
 
-    def _next(self, found: Iterator[Any]) -> Any:
+    def _read(self, read: Callable[[], _T]) -> _T:
         try:
-            return next(found, None)
+            return read()
         except PipelineError:
             raise
         except Exception as error:  # as above
@@ -324,6 +318,13 @@ class _Reading:
     def _extents(self, file: "pq.ParquetFile", group: Group) -> list[tuple[int, int]]:
         found = file.metadata.row_group(group.index)
         return [extent(found.column(column)) for column in self._wanted]
+
+    def _in_lists(self, file: "pq.ParquetFile", group: Group) -> list[tuple[int, int]]:
+        """The bytes of the columns that may be read twice, if they can be held."""
+        chunks, schema = file.metadata.row_group(group.index), file.schema
+        in_lists = [number for number in group.repeats if schema.column(number).max_repetition_level]
+        extents = [extent(chunks.column(number)) for number in in_lists]
+        return extents if sum(end - start for start, end in extents) <= _HELD_BYTES else []
 
     def _refuse_bomb(self, group: Group) -> None:
         ratio, packed, unpacked = self.options.max_decompression_ratio, group.packed, group.unpacked

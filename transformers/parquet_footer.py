@@ -88,9 +88,14 @@ def _group(group: Any, index: int, before: int, wanted: Sequence[int]) -> Group:
         repeats=[
             column
             for column, chunk in zip(wanted, mine, strict=True)
-            if chunk.has_dictionary_page and chunk.physical_type in _OF_ANY_LENGTH
+            if chunk.physical_type in _OF_ANY_LENGTH and _has_dictionary(chunk)
         ],
     )
+
+
+def _has_dictionary(chunk: Any) -> bool:
+    """Whether a column may have a dictionary: not every writer says where that is."""
+    return chunk.has_dictionary_page or any("DICTIONARY" in encoding for encoding in chunk.encodings)
 
 
 @attrs.define
