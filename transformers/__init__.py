@@ -13,6 +13,7 @@ In the order in which an object's bytes meet them:
 - `avro`: object container files, which `avro_container` takes apart; `avro_schema` is theirs in Connect's terms,
   and `avro_doubt` and `avro_numbers` find integers beyond 64 bits.
 - `parquet`: row groups, through a `parquet_file` that fetches what pyarrow asks for; `parquet_schema` as with Avro.
+  `parquet_texts` knows how large rows get before they are unpacked, with `parquet_pages`, the headers of pages.
 
 To add a format: one file here, one line in setup.cfg under `headrace.transformers`, one conformance file.
 """
