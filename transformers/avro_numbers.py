@@ -3,6 +3,7 @@
 The records are walked over, value by value, without being decoded.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -15,6 +16,8 @@ _MORE = 0x80
 """The bit of an integer's bytes that says that there is one behind it, which lets nine bytes hold 63 bits."""
 
 _NINE = 9
+_BEYOND = re.compile(rb"[\x80-\xff]{9}[\x02-\xff]")
+_TOGETHER = 16
 
 _Skip = Callable[[bytes, int], int]
 """From where a value begins in a block's bytes to what is behind it; IndexError where there is no such value.
@@ -101,8 +104,26 @@ def _integer(data: bytes, at: int) -> int:
     return last + 1
 
 
+def _integers(count: int) -> _Skip:
+    """So many integers."""
+    find = re.compile(rb"(?:[\x80-\xff]*+[\x00-\x7f]){%d}+" % count).match
+
+    def skip(data: bytes, at: int) -> int:
+        found = find(data, at)
+        if found is not None and _BEYOND.search(data, at, found.end()) is None:
+            return found.end()
+        for _ in range(count):
+            at = _integer(data, at)
+        return at
+
+    return skip
+
+
 def _signed(data: bytes, at: int) -> tuple[int, int]:
     """An integer, and what is behind it."""
+    found = data[at]
+    if found < _MORE:
+        return (found >> 1) ^ -(found & 1), at + 1
     end = _integer(data, at)
     found = sum((byte & ~_MORE) << 7 * index for index, byte in enumerate(data[at:end]))
     return (found >> 1) ^ -(found & 1), end
@@ -154,6 +175,7 @@ def _union(branches: Sequence[_Skip]) -> _Skip:
 
 def _repeated(item: _Step) -> _Skip:
     """The blocks of an array or a map; no item is without bytes."""
+    together = _integers(_TOGETHER)
 
     def skip(data: bytes, at: int) -> int:
         while True:
@@ -166,22 +188,31 @@ def _repeated(item: _Step) -> _Skip:
                 raise IndexError
             if isinstance(item, int):
                 at += count * item
-            else:
-                for _ in range(count):
-                    at = item(data, at)
+                continue
+            if item is _integer:
+                for _ in range(count // _TOGETHER):
+                    at = together(data, at)
+                count %= _TOGETHER
+            for _ in range(count):
+                at = item(data, at)
 
     return skip
 
 
+_JOINED: Mapping[_Step, Callable[[int], _Skip]] = {_integer: _integers, _text: _texts}
+
+
 def _in_turn(steps: Iterable[_Step]) -> _Step:
-    """The values of a record; neighbours of a known size, and texts, are passed over together."""
+    """The values of a record; neighbours of a known size, integers and texts are passed over together."""
     joined: list[_Step] = []
     for kind, group in groupby(steps, lambda step: int if isinstance(step, int) else step):
         alike = list(group)
         if kind is int:
             joined.append(sum(step for step in alike if isinstance(step, int)))
+        elif len(alike) > 1 and kind in _JOINED:
+            joined.append(_JOINED[kind](len(alike)))
         else:
-            joined += [_texts(len(alike))] if kind is _text else alike
+            joined += alike
     if len(joined) <= 1:
         return joined[0] if joined else 0
     skips = [_as_skip(step) for step in joined]

@@ -2,14 +2,14 @@
 
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import ClassVar
 
 import attrs
 
 from headrace.framework.compat import override
-from headrace.framework.errors import DataError, Where
+from headrace.framework.errors import DataError, Fault, Where
 from headrace.framework.options import option
 from headrace.framework.parsers import Parser, boolean, names
 from headrace.framework.parts import Extent
@@ -86,6 +86,21 @@ class CsvOptions(FormatOptions):
     null: str | None = option(
         "csv.null", Parser("text", str), default=None, doc="The text that stands for null, in whatever field."
     )
+
+    @override
+    def validate(self) -> Iterable[Fault]:
+        yield from super().validate()
+        for name in ("quote", "escape"):
+            if getattr(self, name) == self.delimiter:
+                yield self.fault(f"csv.{name}", "is the character of csv.delimiter too: choose another one")
+        if self.escape and self.escape == self.quote:
+            yield self.fault("csv.escape", "is the character of csv.quote too, which twice in a field is itself anyway")
+        twice = sorted({name for name in self.columns if self.columns.count(name) > 1})
+        if twice:
+            yield self.fault("csv.columns", f"names {twice[0]!r} twice")
+        unknown = [name for name in self.types.by_name if self.columns and name not in self.columns]
+        if unknown:
+            yield self.fault("csv.types", f"names {unknown[0]!r}, which is none of csv.columns")
 
     @property
     def dialect(self) -> Dialect:

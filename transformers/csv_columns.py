@@ -197,6 +197,8 @@ def _day_time(text: str) -> int:
         found = time.fromisoformat(text)
     except ValueError as error:
         raise ValueError("is no time such as 23:59:59.999") from error
+    if found.utcoffset():
+        raise ValueError("is not without a zone, as Kafka Connect's times of day are (as a string it may)")
     _refuse_finer(text)
     return ((found.hour * 60 + found.minute) * 60 + found.second) * 1000 + found.microsecond // 1000
 

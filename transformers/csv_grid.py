@@ -72,16 +72,12 @@ def _grid(columns: list[list[bytes]], *, is_as_it_is: bool) -> Grid:
 
 def _joined(outside: list[bytes], within: list[bytes], sign: bytes) -> tuple[list[bytes], list[bytes]]:
     """What is outside of quotes and within them, where nothing between two of the latter means a quote in a field."""
-    if b"" not in outside[1:-1]:
+    ends = [number for number, piece in enumerate(outside[1:-1], 1) if piece]
+    if len(ends) == len(outside) - 2:
         return outside, within
-    kept, joined = outside[:1], within[:1]
-    for before, piece in zip(outside[1:], within[1:], strict=False):
-        if before:
-            kept.append(before)
-            joined.append(piece)
-        else:
-            joined[-1] += sign + piece
-    return [*kept, *outside[len(within) :]], joined
+    begins = [0, *ends]
+    joined = [sign.join(within[begin:end]) for begin, end in zip(begins, [*ends, len(within)], strict=True)]
+    return [outside[number] for number in (*begins, -1)], joined
 
 
 def _filled(columns: list[list[bytes]], quoted: list[bytes], sign: bytes) -> list[list[bytes]]:

@@ -22,6 +22,9 @@ _UNFINISHED = "unexpected end of data"
 _ALL = 2**62
 _LITTLE = 4096
 
+_CALM = 64 * 1024
+"""Behind a bad row only a parser looks, until so much is looked at again at once."""
+
 _END_BYTES = 2
 """What a row has besides its own bytes: the end of a line."""
 
@@ -267,7 +270,8 @@ class _Reading:
 
     def _parsed(self, data: bytes, text: str) -> _Parsed:
         dialect, settings = self.dialect, self.dialect.settings
-        grid = None if dialect.is_escaped(text) else grid_of(data, dialect.delimiter, dialect.quote)
+        is_parsed = self._window < _CALM or dialect.is_escaped(text)
+        grid = None if is_parsed else grid_of(data, dialect.delimiter, dialect.quote)
         if grid is not None:
             return Rows(self.start, data, grid), None, 0
         if dialect.is_plain(text):

@@ -24,8 +24,7 @@ OPEN_FOR_LONG = {
 def test_a_second_driver_takes_over_from_a_busy_one(job, engine):
     """Of two drivers the newer goes on; the older, in mid-transaction, ends with exit code 1 and says why."""
     job.feed(40)
-    # More than two tasks have asked for at a time, so that each has its first.
-    with job.harness.holding(after=20):
+    with job.harness.holding(after=10):
         first = job.start(*engine, **OPEN_FOR_LONG)
         assert job.watch.await_open_transaction(first)
         job.run_to_the_end(*engine, aws__s3__endpoint=job.harness.endpoint)

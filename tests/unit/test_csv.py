@@ -152,6 +152,7 @@ def test_types_by_name():
         ("timestamp", "soon"),
         ("time", "25:00"),
         ("time", "00:00:00.0009"),
+        ("time", "12:00:00+05:00"),
         ("timestamp", "2024-12-31T23:59:59.123456Z"),
         ("timestamp", "2024-12-31T23:59:59.1230000001+01:00"),
     ],
@@ -191,6 +192,11 @@ def test_a_text_stands_for_null():
         ({"types": "a:int128"}, "csv.types"),
         ({"types": "numbers"}, "csv.types"),
         ({"seperator": ";"}, "csv.seperator"),
+        ({"quote": ","}, "csv.quote"),
+        ({"delimiter": ";", "escape": ";"}, "csv.escape"),
+        ({"escape": '"'}, "csv.escape"),
+        ({"columns": "a,b,a"}, "csv.columns"),
+        ({"columns": "a", "types": "b:int64"}, "csv.types"),
     ],
 )
 def test_impossible_settings_are_faults(props, key):
@@ -230,6 +236,15 @@ def test_a_row_has_a_largest_size(row):
     assert values == [{"a": "1", "b": "2"}]
     assert error.where.position == "line 3"
     assert "max.record.bytes" in error.message
+
+
+def test_quotes_in_a_field_cost_time_in_proportion():
+    """A field of five million doubled quotes is read in a second; a copy of it for each would take hours."""
+    field = '"' * 5_000_000
+
+    values, error = read(b'a,b\n1,"%b"\n' % field.replace('"', '""').encode())
+
+    assert (values, error) == ([{"a": "1", "b": field}], None)
 
 
 def test_a_field_may_be_larger_than_the_standard_library_likes():

@@ -9,7 +9,7 @@ from typing import Any, Self
 import attrs
 
 from headrace.framework.compat import override
-from headrace.testing.faulty_s3 import Answer, CutBody, Fault, FaultyS3, Meanwhile, Pass
+from headrace.testing.faulty_s3 import Answer, CutBody, Fault, FaultyS3, Meanwhile
 from headrace.testing.s3 import ACCESS_KEY, REGION, SECRET_KEY
 from headrace.testing.source_harness import SourceHarness
 
@@ -89,7 +89,10 @@ class S3Harness(SourceHarness):
     @contextmanager
     def holding(self, *, after: int) -> Iterator[None]:
         released = threading.Event()
-        self.faulty.script(*[Pass()] * after, *[Meanwhile(released.wait)] * 100)
+        listed = self.client.list_objects_v2(Bucket=self.bucket)["Contents"]
+        # By name, and not by turn: several are asked for at once.
+        held = {f"/{self.bucket}/{found['Key']}" for found in listed[after:]}
+        self.faulty.script(*[Meanwhile(released.wait, on=lambda request: request.path in held)] * 100)
         try:
             yield
         finally:

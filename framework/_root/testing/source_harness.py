@@ -57,7 +57,7 @@ class SourceHarness(ABC):
         raise NotImplementedError(f"{type(self).__name__} cannot stumble {times} times")
 
     def holding(self, *, after: int) -> AbstractContextManager[None]:
-        """While the block lasts, the source gives out `after` pieces and then nothing; it does not end either."""
+        """While the block lasts, the source gives out the first `after` pieces and no more; it does not end either."""
         raise NotImplementedError(f"{type(self).__name__} cannot hold after {after} pieces")
 
     def close(self) -> None:
