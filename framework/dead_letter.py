@@ -42,7 +42,7 @@ class DeadLetter:
     `source_offset` is where reading went on behind it, and `position` from where it can be read again. `number` is
     that of its first record, or of its line, from 1, and in a part counted as the error says; `count` is how many
     records it stands for, None for all to the object's end. `start` and `end` are its bytes in the object's content,
-    as far as there are such.
+    as far as there are such; those of its block or row group where it has none of its own.
     """
 
     connector: str
@@ -79,11 +79,11 @@ class DeadLetter:
         """Of a value of a batch that did not get any further."""
         known: dict[str, Any] = {}
         if batch.origin is not None:
-            before, after = batch.origin.position_at(index), batch.origin.position_at(index + 1)
+            before, place = batch.origin.before(index), batch.origin.place(index)
             known = {
-                "number": after.line or batch.origin.others + before.records + 1,
-                "start": before.byte if after.byte else None,
-                "end": after.byte if after.byte > before.byte else None,
+                "number": place.line or batch.origin.others + before.records + 1,
+                "start": place.start,
+                "end": place.end,
                 "position": before,
             }
         return cls(

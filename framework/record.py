@@ -7,7 +7,7 @@ import attrs
 
 from headrace.framework.parts import within_part
 from headrace.framework.schema import Schema
-from headrace.transformers.base import Position, Rejected, ValueBatch
+from headrace.transformers.base import Place, Position, Rejected, ValueBatch
 
 __all__ = ["Header", "Origin", "RecordBatch", "SourceRecord"]
 
@@ -48,23 +48,47 @@ class Origin:
     `object` is the piece's name for people; `position_at(n)` is where reading goes on after the first n values. In a
     part of an object these count from `part_from`, the byte with which the part begins; where `others`, the records
     before it, are known, records have the numbers that they have in the object.
+    With `place_of` the format says where each value stands.
     """
 
     object: str
     position_at: Callable[[int], Position]
     part_from: int = 0
     others: int = 0
+    place_of: Callable[[int], Place] | None = None
 
     @classmethod
     def of(cls, name: str, batch: ValueBatch, *, part_from: int = 0) -> Self:
         """Of values of an object, or of a part of it."""
         if batch.others is None:
-            return cls(name, batch.position_at, part_from)
-        return cls(name, batch.position_at, others=batch.others)
+            return cls(name, batch.position_at, part_from, place_of=batch.place_of)
+        return cls(name, batch.position_at, others=batch.others, place_of=batch.place_of)
 
     def record(self, number: int) -> str:
         """The record of that number, which counts from 1 as positions do, for people."""
         return within_part(f"record {self.others + number}", self.part_from)
+
+    def line(self, number: int) -> str:
+        """The line of that number, counted from 1 in the same way, for people."""
+        return within_part(f"line {number}", self.part_from)
+
+    def place(self, index: int) -> Place:
+        """Where the value with that index stands, as far as the format or its positions say it."""
+        if self.place_of is not None:
+            return self.place_of(index)
+        before, after = self.position_at(index), self.position_at(index + 1)
+        return Place(
+            line=after.line or None,
+            start=before.byte if after.byte else None,
+            end=after.byte if after.byte > before.byte else None,
+        )
+
+    def before(self, index: int) -> Position:
+        """From where that value can be read again."""
+        before, place = self.position_at(index), self.place_of(index) if self.place_of else Place()
+        if place.line is None or place.start is None:
+            return before
+        return attrs.evolve(before, byte=place.start, line=place.line - 1)
 
 
 @attrs.frozen(kw_only=True)

@@ -86,6 +86,8 @@ class AvroTransformer(Transformer):
     def again(self, open_content: Opener, piece: Rejected, *, same: bool, same_size: bool) -> Iterator[ValueBatch]:
         if not same and not _is_block(open_content, piece.before.byte):
             raise moved("no block begins where the piece was")
+        if not same and piece.end is not None and not _is_block(open_content, piece.end):
+            piece = attrs.evolve(piece, end=None)
         yield from super().again(open_content, piece, same=True, same_size=same_size)
 
     @classmethod

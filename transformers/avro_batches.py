@@ -8,7 +8,7 @@ import attrs
 
 from headrace.framework.schema import Schema
 from headrace.transformers.avro_container import Block
-from headrace.transformers.base import Position, ValueBatch
+from headrace.transformers.base import Place, Position, ValueBatch
 
 __all__ = ["MOST_BYTES", "MOST_VALUES", "HeldValues", "place"]
 
@@ -40,6 +40,11 @@ class _Places:
         block, before = self.blocks[bisect_left(self.ends, count)]
         return place(block, before + count)
 
+    def of(self, index: int) -> Place:
+        """The block that a value is in."""
+        block, _ = self.blocks[bisect_left(self.ends, index + 1)]
+        return Place(start=block.start, end=block.end)
+
 
 @attrs.define
 class HeldValues:
@@ -69,4 +74,4 @@ class HeldValues:
             block, before = blocks[0]
             places = _Places(place(block, before), blocks, ends)
             self._values, self._blocks, self._ends, self._bytes = [], [], [], 0
-            yield ValueBatch(schema=self.schema, values=values, position_at=places.after)
+            yield ValueBatch(schema=self.schema, values=values, position_at=places.after, place_of=places.of)

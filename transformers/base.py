@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from headrace.framework.parts import Extent
     from headrace.transformers.seeking import SeekableStream
 
-__all__ = ["ByteStream", "Position", "Rejected", "Transformer", "ValueBatch"]
+__all__ = ["ByteStream", "Place", "Position", "Rejected", "Transformer", "ValueBatch"]
 
 
 class ByteStream(Protocol):
@@ -43,6 +43,19 @@ class Position:
     byte: int = 0
     line: int = 0
     inside: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class Place:
+    """Where a value stands: the number of the line with which it begins, and its bytes in the content.
+
+    Bytes are those of the block or the row group that it is in, where it has none of its own. None is what a format
+    does not know.
+    """
+
+    line: int | None = None
+    start: int | None = None
+    end: int | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -86,6 +99,9 @@ class ValueBatch:
 
     With `rejected` there are no values: the batch says that a piece is none, and stands behind it.
 
+    `place_of(n)` is where the value with the index n stands, for formats of which positions do not say it. A line that
+    it names begins at its `start`, and reading can go on from there.
+
     In a part of an object `others` is how many records of the object come before those that its positions count; None
     is not known.
     """
@@ -95,6 +111,7 @@ class ValueBatch:
     position_at: Callable[[int], Position]
     rejected: Rejected | None = None
     others: int | None = None
+    place_of: Callable[[int], Place] | None = None
 
     @property
     def end(self) -> Position:

@@ -15,7 +15,7 @@ from headrace.framework.parsers import Parser, boolean, names
 from headrace.framework.parts import Extent
 from headrace.framework.stage import Stage
 from headrace.transformers.again import Opener, all_of, behind_lines, lines_of, refuse_part, taken
-from headrace.transformers.base import ByteStream, Position, Rejected, Transformer, ValueBatch
+from headrace.transformers.base import ByteStream, Place, Position, Rejected, Transformer, ValueBatch
 from headrace.transformers.csv_columns import Columns, ColumnTypes, column_types
 from headrace.transformers.csv_rows import BadRow, Dialect, Rows, read_rows
 from headrace.transformers.options import FormatOptions
@@ -223,7 +223,12 @@ class CsvTransformer(Transformer):
             rows = part.rows[first : min(first + most, end)]
             values, bad = columns.values(rows)
             if values:
-                yield ValueBatch(schema=columns.schema, values=values, position_at=partial(_after, part, first, done))
+                yield ValueBatch(
+                    schema=columns.schema,
+                    values=values,
+                    position_at=partial(_after, part, first, done),
+                    place_of=partial(_place, part, first),
+                )
             first, done, most = first + len(values), done + len(values), min(2 * most, _MOST_VALUES)
             if bad is None:
                 continue
@@ -287,3 +292,8 @@ def _rejected(bad: BadRow, done: int) -> ValueBatch:
 def _after(part: Rows, first: int, done: int, count: int) -> Position:
     lines, size = part.before(first + count)
     return Position(records=done + count, byte=part.start.byte + size, line=part.start.line + lines)
+
+
+def _place(part: Rows, first: int, index: int) -> Place:
+    (_, begin), (_, end) = part.begin(first + index), part.before(first + index + 1)
+    return Place(line=part.line_of(first + index), start=part.start.byte + begin, end=part.start.byte + end)

@@ -19,7 +19,7 @@ from headrace.framework.parts import Extent
 from headrace.framework.schema import Schema
 from headrace.framework.stage import Stage
 from headrace.transformers.again import Opener, all_of, lines_of, refuse_part
-from headrace.transformers.base import ByteStream, Position, Rejected, Transformer, ValueBatch
+from headrace.transformers.base import ByteStream, Place, Position, Rejected, Transformer, ValueBatch
 from headrace.transformers.options import FormatOptions
 from headrace.transformers.parts import LinesWithin, named_within
 from headrace.transformers.seeking import SeekableStream
@@ -129,9 +129,17 @@ class LineTransformer(Transformer):
         for at in range(first, len(block.values), _MOST_VALUES):
             values, bad = self.decode(block.values[at : at + _MOST_VALUES])
             if values:
-                yield ValueBatch(schema=self.schema, values=values, position_at=partial(block.after, at))
+                yield self._batch(block, at, values)
             if bad:
                 raise block.error(at, bad) from bad.cause
+
+    def _batch(self, block: "_Block", at: int, values: Sequence[Any]) -> ValueBatch:
+        return ValueBatch(
+            schema=self.schema,
+            values=values,
+            position_at=partial(block.after, at),
+            place_of=partial(block.place, at),
+        )
 
     def _tolerant(self, block: "_Block", first: int) -> Iterator[ValueBatch]:
         """The same, with each bad line as a piece; where one is bad, more are looked for a few at a time."""
@@ -139,7 +147,7 @@ class LineTransformer(Transformer):
         while at < len(block.values):
             values, bad = self.decode(block.values[at : at + most])
             if values:
-                yield ValueBatch(schema=self.schema, values=values, position_at=partial(block.after, at))
+                yield self._batch(block, at, values)
             if bad:
                 yield block.rejected(at, bad)
             most = _FEW_VALUES if bad else min(2 * most, _MOST_VALUES)
@@ -207,7 +215,7 @@ class _Block:
 
     def line_of(self, value: int) -> int:
         """The number of a value's line, counted from 1 at the object's beginning."""
-        return self.start.line + 1 + (value if self.indices is None else self.indices[value])
+        return self.start.line + 1 + self._index(value)
 
     def error(self, first: int, bad: BadLine) -> DataError:
         """What is wrong with a line among the values from the `first` on."""
@@ -219,16 +227,21 @@ class _Block:
     def rejected(self, first: int, bad: BadLine) -> ValueBatch:
         """That line as a piece."""
         index = first + bad.index
-        before, after = self.after(0, index), self.after(0, index + 1)
-        line = index if self.indices is None else self.indices[index]
+        before, after, place = self.after(0, index), self.after(0, index + 1), self.place(0, index)
         return Rejected(
             error=self.error(first, bad),
             number=self.line_of(index),
             before=before,
-            start=self.start.byte + (self._end(line) if line else 0),
-            end=after.byte,
-            raw=self.lines[line],
+            start=place.start,
+            end=place.end,
+            raw=self.lines[self._index(index)],
         ).batch(after)
+
+    def place(self, first: int, index: int) -> Place:
+        """The line of a value, that index counted from the `first` on."""
+        lines = self._index(first + index)
+        start = self.start.byte + (self._end(lines) if lines else 0)
+        return Place(line=self.start.line + lines + 1, start=start, end=self.start.byte + self._end(lines + 1))
 
     def after(self, first: int, count: int) -> Position:
         """The place right behind the line of the last of `count` values from the `first` on."""
@@ -239,6 +252,9 @@ class _Block:
         return Position(
             records=self.start.records + done, byte=self.start.byte + self._end(lines), line=self.start.line + lines
         )
+
+    def _index(self, value: int) -> int:
+        return value if self.indices is None else self.indices[value]
 
     def _end(self, lines: int) -> int:
         if lines == len(self.lines):

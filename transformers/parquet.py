@@ -15,7 +15,7 @@ from headrace.framework.options import option
 from headrace.framework.parsers import names
 from headrace.framework.parts import Extent
 from headrace.framework.stage import Stage
-from headrace.transformers.base import ByteStream, Position, Rejected, Transformer, ValueBatch
+from headrace.transformers.base import ByteStream, Place, Position, Rejected, Transformer, ValueBatch
 from headrace.transformers.compression import TOO_MUCH_FROM
 from headrace.transformers.options import FormatOptions
 from headrace.transformers.parquet_file import RangedFile, merged
@@ -269,6 +269,7 @@ class _Reading:
                 values=values,
                 position_at=partial(_after, self.done - self.others),
                 others=self.others,
+                place_of=partial(_within, self._bytes),
             )
             self.done += len(values)
         if error is not None:
@@ -338,6 +339,12 @@ class _Reading:
         reason = f" ({' '.join(str(error).split())})" if error else ""
         message = f"{what}{reason}: put a whole copy of the object in its place, or mend what wrote it"
         return DataError(message, Where(stage=Stage.TRANSFORM, position=f"record {self.done + 1}"))
+
+
+def _within(extent: tuple[int, int], _index: int) -> Place:
+    """The row group is where each of its rows stands."""
+    start, end = extent
+    return Place(start=start, end=end)
 
 
 def _after(done: int, count: int) -> Position:

@@ -126,8 +126,9 @@ def _said(error: HeadraceError, found: "Buried") -> str:
         letter = found.letter
         # The number is the object's where that was no part; a letter's own error says from where it is counted.
         known = letter.number is not None and PART not in letter.source_partition
+        unit = "line" if letter.position is not None and letter.position.line else "record"
         error.located(
-            Where(object=letter.object or None, position=f"record {letter.number}" if known else None),
+            Where(object=letter.object or None, position=f"{unit} {letter.number}" if known else None),
         )
     return str(error)
 

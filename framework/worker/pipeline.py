@@ -176,5 +176,8 @@ def _place(batch: RecordBatch, index: int, stage: Stage = Stage.CONVERT) -> Wher
     count = before.get(RECORD_COUNT) if before else batch.source_offset.get(RECORD_COUNT, 0) - len(batch.values) + index
     if batch.origin is None:
         return Where(stage=stage, position=None if count is None or count < 0 else f"record {count + 1}")
+    line = batch.origin.place(index).line
+    if line is not None:
+        return Where(stage=stage, object=batch.origin.object, position=batch.origin.line(line))
     position = None if count is None or count < 0 else batch.origin.record(count + 1)
     return Where(stage=stage, object=batch.origin.object, position=position)

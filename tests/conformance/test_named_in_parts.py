@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import re
 
 import fastavro
 import pyarrow as pa
@@ -57,6 +58,10 @@ def harness_of(place, make, size, **props):
     return SplitHarness(props, writer=SmallWriter)
 
 
+def csv():
+    return b"n,x\n" + b"".join(b"%d,%s\n\n" % (row["n"], b"1" + b"0" * (row["n"] == BAD) * 1000) for row in ROWS)
+
+
 def letters(run):
     return [DeadLetter.from_headers(dict(one.headers)) for one in run.kafka.records if one.topic == "dead"]
 
@@ -72,7 +77,7 @@ def test_a_refused_record_has_the_place_that_its_part_knows(place, make):
     with pytest.raises(PipelineError) as failed:
         harness_of(place, make, size).run()
 
-    known = f"record {letter.number}"
+    known = f"{'line' if make is jsonl else 'record'} {letter.number}"
     if make is parquet:
         assert letter.number == BAD + 1
         assert "of the part" not in letter.error
@@ -85,9 +90,23 @@ def test_a_refused_record_has_the_place_that_its_part_knows(place, make):
 
 @pytest.mark.parametrize("make", [avro, parquet, jsonl])
 def test_a_refused_record_has_its_own_place_in_the_whole(place, make):
-    """Of an object that is read as a whole a record has its number in the object."""
+    """Of an object that is read as a whole a record, or its line, has its number in the object."""
     run = harness_of(place, make, 0, **TOLERANT)
     run.run()
     [letter] = letters(run)
-    assert f"record {BAD + 1}:" in letter.error
+    assert f"{'line' if make is jsonl else 'record'} {BAD + 1}:" in letter.error
     assert letter.number == BAD + 1
+
+
+def test_a_refused_row_of_a_part_is_named_by_its_line(place):
+    """A row's line is counted from where the error says, blank ones too, and its bytes are the object's."""
+    data = csv()
+    run = harness_of(place, csv, len(data) // 4, **TOLERANT, **{"csv.quoted.newlines": "false"})
+    run.run()
+
+    [letter] = letters(run)
+
+    begins = int(re.search(rf"line {letter.number} of the part from byte (\d+):", letter.error)[1])
+    first = data.index(b"\n", begins - 1) + 1
+    assert data[letter.start : letter.end] == b"900,1" + b"0" * 1000 + b"\n"
+    assert letter.number == data.count(b"\n", first, letter.start) + 1 > 1

@@ -2,13 +2,18 @@
 
 import contextlib
 import gzip
+import io
 import json
 import logging
+import math
 import tracemalloc
 from pathlib import Path
 
 import attrs
+import fastavro
+import pyarrow as pa
 import pytest
+from pyarrow import parquet as pq
 
 from headrace.framework.check import check
 from headrace.framework.dead_letter import DeadLetter
@@ -243,6 +248,85 @@ class TestTheLetter:
             assert caplog.text.count("20 more bad records were passed over") == 1
             harness(*script, **text, errors__log__enable="true", errors__log__include__messages="true").run()
             assert caplog.text.count("it begins with b'\\xffsecret'") == 10
+
+
+def read(tmp_path, form, data, writer=MemoryWriter, **changes):
+    """A run over one file of these bytes; with `errors__tolerance="none"` it has no letters."""
+    (tmp_path / "one").write_bytes(data)
+    dead = {} if "errors__tolerance" in changes else {key: TOLERANT[key] for key in TOLERANT if "errors" in key}
+    props = {"connector.class": "files", "files.paths": str(tmp_path), "input.format": form, **dead}
+    run = SplitHarness({**props, **{key.replace("__", "."): value for key, value in changes.items()}}, writer=writer)
+    run.run()
+    return run
+
+
+NUMBERS = [{"n": math.nan if number in {2, 3, 7} else float(number)} for number in range(10)]
+SYNC = b"0123456789abcdef"
+
+
+class TestPlaces:
+    def test_a_value_of_avro_has_the_bytes_of_its_block(self, tmp_path):
+        """Wherever in a block the converter refuses a record, the first, in the middle or the last of it."""
+        schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "double"}]}
+        target = io.BytesIO()
+        fastavro.writer(target, schema, NUMBERS, sync_interval=24, sync_marker=SYNC)
+        header, *blocks, _ = target.getvalue().split(SYNC)
+        starts = [len(header) + len(SYNC)]
+        for block in blocks:
+            starts.append(starts[-1] + len(block) + len(SYNC))
+
+        found = dead_of(read(tmp_path, "avro", target.getvalue()))
+
+        assert len(blocks) == 4
+        assert [letter.number for letter in found] == [3, 4, 8]
+        assert [(letter.start, letter.end) for letter in found] == [(starts[at], starts[at + 1]) for at in (0, 1, 2)]
+        assert [letter.position.byte for letter in found] == [starts[0], starts[1], starts[2]]
+
+    def test_a_row_of_parquet_has_the_bytes_of_its_row_group(self, tmp_path):
+        """Whichever row of a row group the converter refuses."""
+        target = io.BytesIO()
+        pq.write_table(pa.Table.from_pylist(NUMBERS), target, row_group_size=3, use_dictionary=False)
+        footer = pq.ParquetFile(io.BytesIO(target.getvalue())).metadata
+        chunks = [footer.row_group(number).column(0) for number in (0, 1, 2)]
+
+        found = dead_of(read(tmp_path, "parquet", target.getvalue()))
+
+        assert [letter.number for letter in found] == [3, 4, 8]
+        starts = [chunk.data_page_offset for chunk in chunks]
+        assert [letter.start for letter in found] == starts
+        assert [letter.end - letter.start for letter in found] == [chunk.total_compressed_size for chunk in chunks]
+
+    def test_a_row_that_the_converter_refuses_is_named_by_its_first_line(self, tmp_path):
+        """As one that is none: not by the row's number, nor by its last line, nor by a blank line in front of it."""
+        row, types = b'"a\nb\nc",1e99999\n', {"csv__types": "n:string,d:decimal(2)"}
+        data = b'n,d\n\n"x\ny",1\n\n' + row + b'"z",2\n'
+
+        run = read(tmp_path, "csv", data, **types)
+
+        [letter] = dead_of(run)
+        assert "one, line 6: " in letter.error
+        assert (letter.number, data[letter.start : letter.end]) == (6, row)
+        assert (letter.position.byte, letter.position.line) == (letter.start, 5)
+        with pytest.raises(DataError, match="one, line 6: "):
+            read(tmp_path, "csv", data, **types, errors__tolerance="none")
+
+    @pytest.mark.parametrize(("form", "before"), [("jsonl", b"1\n\n\n"), ("text", b"1\n2\n3\n")])
+    def test_a_line_that_is_too_large_for_the_producer_is_named_by_its_number(self, tmp_path, form, before):
+        """Blank lines are counted, and are none of its bytes."""
+        line = b'"%b"\n' % (b"x" * 20)
+        data = before + line + b"5\n"
+
+        [letter] = dead_of(read(tmp_path, form, data, SmallWriter))
+
+        assert "one, line 4: " in letter.error
+        assert (letter.number, data[letter.start : letter.end]) == (4, line)
+        with pytest.raises(RecordTooLargeError, match="one, line 4: "):
+            read(tmp_path, form, data, SmallWriter, errors__tolerance="none")
+
+    def test_behind_a_byte_order_mark(self, tmp_path):
+        """The mark is none of the first line's bytes."""
+        [letter] = dead_of(read(tmp_path, "jsonl", b'\xef\xbb\xbf"%b"\n1\n' % (b"x" * 20), SmallWriter))
+        assert (letter.number, letter.start, letter.end) == (1, 3, 26)
 
 
 BAD_INPUT = {

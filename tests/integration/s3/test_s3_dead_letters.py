@@ -232,6 +232,7 @@ def test_a_record_that_is_too_large_for_the_producer_is_a_letter(trial):
 
     assert (summary.error, summary.records, summary.dead_lettered) == (None, 2, 1)
     assert "max.request.size" in stays.error
+    assert "one.jsonl, line 2" in stays.error
     assert (done.error, done.records) == (None, 1)
     assert [len(value) for value in trial.values(large)] == [1_500_008]
 
@@ -246,7 +247,7 @@ def test_without_tolerance_what_comes_before_a_large_record_is_delivered(trial):
     before = trial.values(large)
     trial.run(topic=large, producer__override__max__request__size="3000000")
 
-    assert all("one.jsonl, record 31" in summary.error for summary in failed)
+    assert all("one.jsonl, line 31" in summary.error for summary in failed)
     assert [json.loads(value)["n"] for value in before] == [*range(30)]
     assert [str(json.loads(value)["n"])[:3] for value in trial.values(large)] == [*map(str, range(30)), "zzz", "30"]
 
