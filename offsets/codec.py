@@ -49,10 +49,9 @@ def key_spellings(connector: str, key: OffsetManagerKey) -> Iterator[bytes]:
     Kafka Connect writes whatever order a connector's map happens to have, and Aiven's S3 source has another one after
     half of its restarts. There are n! orders of n names; keys have one or two.
     """
-    named, mapping = f"[{quoted(connector)},", key.mapping
-    yield f"{named}{_object(mapping)}]".encode()
-    for members in itertools.islice(itertools.permutations(_members(mapping) if len(mapping) > 1 else ()), 1, None):
-        yield f"{named}{{{','.join(members)}}}]".encode()
+    named = quoted(connector)
+    for members in itertools.permutations(_members(key.mapping)):
+        yield f"[{named},{{{','.join(members)}}}]".encode()
 
 
 def decode_key(raw: bytes | None) -> tuple[str, OffsetManagerKey]:

@@ -12,6 +12,7 @@ from headrace.framework.errors import OffsetValueError
 __all__ = ["OffsetManagerKey", "checked_map"]
 
 LARGEST = 2**63 - 1
+_TEXT = frozenset({str})
 
 
 def checked_map(mapping: Mapping[str, Any], *, what: str) -> dict[str, Any]:
@@ -28,12 +29,18 @@ def checked_map(mapping: Mapping[str, Any], *, what: str) -> dict[str, Any]:
 
 def _is_plain(mapping: Mapping[str, Any]) -> bool:
     """Whether all is stored as it is: so it is nearly always, and looking at each value as closely takes its time."""
+    if _is_text(mapping):
+        return True
     for name, value in mapping.items():
         kind = type(value)
         is_number = kind is int and -LARGEST - 1 <= value <= LARGEST
         if type(name) is not str or not (is_number or kind is str or kind is bool or value is None):
             return False
     return True
+
+
+def _is_text(mapping: Mapping[str, Any]) -> bool:
+    return _TEXT.issuperset(map(type, mapping)) and _TEXT.issuperset(map(type, mapping.values()))
 
 
 def _plain_name(name: object, what: str) -> str:
@@ -78,13 +85,16 @@ class OffsetManagerKey:
     """
 
     _mapping: dict[str, Any] = attrs.field(converter=_partition)
-    _identity: frozenset[tuple[str, type, Any]] = attrs.field(init=False)
+    _identity: frozenset[Any] = attrs.field(init=False)
+    """What two keys are compared by."""
 
-    def __attrs_post_init__(self) -> None:
-        """Work out what two keys are compared by."""
+    @_identity.default
+    def _make_identity(self) -> frozenset[Any]:
+        mapping = self._mapping
+        if _is_text(mapping):
+            return frozenset(mapping.items())
         # 1, 1.0 and True are one key to Python and three to JSON.
-        identity = frozenset(zip(self._mapping, map(type, self._mapping.values()), self._mapping.values(), strict=True))
-        object.__setattr__(self, "_identity", identity)
+        return frozenset(zip(mapping, map(type, mapping.values()), mapping.values(), strict=True))
 
     @property
     def mapping(self) -> dict[str, Any]:

@@ -81,7 +81,8 @@ class KafkaSettings:
         """For a producer that places records as Kafka Connect's do."""
         return {
             **self._common(),
-            "linger.ms": 5,
+            # A commit flushes, and waits for no linger: it fills the requests, and holds nothing up.
+            "linger.ms": 50,
             "queue.buffering.max.messages": 500_000,
             # A queue has to hold the largest record, or that would wait for room for ever.
             "queue.buffering.max.kbytes": max(QUEUE_KB, int(self.producer.get("message.max.bytes", 0)) // 512),
