@@ -18,10 +18,10 @@ from headrace.framework.stage import Stage
 from headrace.transformers.base import ByteStream, Place, Position, Rejected, Transformer, ValueBatch
 from headrace.transformers.compression import TOO_MUCH_FROM
 from headrace.transformers.options import FormatOptions
+from headrace.transformers.parquet_ahead import Ahead, ahead_of, read_twice
 from headrace.transformers.parquet_file import RangedFile, merged
 from headrace.transformers.parquet_footer import Group, extent, groups_of
 from headrace.transformers.parquet_schema import ParquetSchema
-from headrace.transformers.parquet_texts import Ahead, ahead_of
 from headrace.transformers.seeking import Cursor, SeekableStream
 
 if TYPE_CHECKING:
@@ -61,9 +61,10 @@ class ParquetTransformer(Transformer):
     Dates and times are the numbers that they are in the file, decimals are `decimal.Decimal`. Of an object in which
     one can go about, the footer is fetched, and then each row group's columns; any other is first copied to a
     temporary file. In memory are a row group as it is in the file, up to 64 MB of it, and about a megabyte of rows; or
-    up to 8 MB of them, where a text is in the file once and stands in many rows, or many times in one. How large rows
-    get by such texts in lists and maps is known before they are unpacked: one of more than 8 MB is unpacked by itself,
-    and one of more than that and more than `max.record.bytes` is an error, and is not unpacked at all.
+    up to 8 MB of them, where a text is in the file once and stands in many rows, or many times in one, or where the
+    values of lists are few bytes of the file. How large rows get by such lists and maps is known before they are
+    unpacked: one of more than 8 MB is unpacked by itself, and one of more than that and more than `max.record.bytes` is
+    an error, and is not unpacked at all.
 
     Reading goes on at any row, in the row group that holds it: the number of records is all that it takes. With
     `errors.tolerance=all` a row that has no form here is a rejected piece, and so is what is left of a row group that
@@ -141,11 +142,10 @@ class _Reading:
         self._bytes = min((start for start, _ in extents), default=0), max((end for _, end in extents), default=0)
         try:
             self._refuse_bomb(group)
-            held = merged(extents if group.packed <= _HELD_BYTES else self._in_lists(file, group))
+            held = merged(extents if group.packed <= _HELD_BYTES else self._looked_into(file, group))
             if isinstance(self.source, RangedFile):
                 self.source.hold(held)
-            source = self.source if held else None
-            ahead = self._read(partial(ahead_of, file, group, self._read_by, source))
+            ahead = self._read(lambda: self._ahead(file, group, by_pages=bool(held)))
             for batch in self._rows(file, group, ahead):
                 yield from self._values(batch)
         except DataError as error:
@@ -320,12 +320,14 @@ class _Reading:
         found = file.metadata.row_group(group.index)
         return [extent(found.column(column)) for column in self._wanted]
 
-    def _in_lists(self, file: "pq.ParquetFile", group: Group) -> list[tuple[int, int]]:
+    def _looked_into(self, file: "pq.ParquetFile", group: Group) -> list[tuple[int, int]]:
         """The bytes of the columns that may be read twice, if they can be held."""
-        chunks, schema = file.metadata.row_group(group.index), file.schema
-        in_lists = [number for number in group.repeats if schema.column(number).max_repetition_level]
-        extents = [extent(chunks.column(number)) for number in in_lists]
+        chunks = file.metadata.row_group(group.index)
+        extents = [extent(chunks.column(number)) for number in read_twice(file, group)]
         return extents if sum(end - start for start, end in extents) <= _HELD_BYTES else []
+
+    def _ahead(self, file: "pq.ParquetFile", group: Group, *, by_pages: bool) -> Ahead:
+        return ahead_of(file, group, self._read_by, self.source, options=self.options, by_pages=by_pages)
 
     def _refuse_bomb(self, group: Group) -> None:
         ratio, packed, unpacked = self.options.max_decompression_ratio, group.packed, group.unpacked

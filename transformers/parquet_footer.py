@@ -21,7 +21,7 @@ class Group:
 
     Of the columns that are wanted, `packed` and `unpacked` are the bytes that they have in the file and without their
     compression, `largest_mean` what a value has in the column of the largest; `repeats` are the columns in which a text
-    may be in the file once, and stand in many rows.
+    may be in the file once, and stand in many rows, and `lists` those in lists and maps.
     """
 
     index: int
@@ -32,6 +32,7 @@ class Group:
     unpacked: int
     largest_mean: int
     repeats: Sequence[int]
+    lists: Sequence[int]
 
 
 def groups_of(file: "pq.ParquetFile", wanted: Sequence[int], size: int) -> list[Group]:
@@ -43,10 +44,11 @@ def groups_of(file: "pq.ParquetFile", wanted: Sequence[int], size: int) -> list[
     found: list[Group] = []
     before = 0
     flat = [not file.schema.column(index).max_repetition_level for index in range(len(file.schema))]
+    lists = [column for column in wanted if not flat[column]]
     for index in range(file.metadata.num_row_groups):
         group = file.metadata.row_group(index)
         _check(group, flat, size)
-        found.append(_group(group, index, before, wanted))
+        found.append(_group(group, index, before, wanted, lists))
         before += found[-1].count
     if before != file.metadata.num_rows:
         raise ValueError(f"the file has {file.metadata.num_rows} rows, and its row groups {before}")
@@ -74,7 +76,7 @@ def _check(group: Any, flat: Sequence[bool], size: int) -> None:
             raise ValueError(f"a row group has {rows} rows, and {chunk.num_values} values in a column")
 
 
-def _group(group: Any, index: int, before: int, wanted: Sequence[int]) -> Group:
+def _group(group: Any, index: int, before: int, wanted: Sequence[int], lists: Sequence[int]) -> Group:
     chunks = [group.column(column) for column in range(group.num_columns)]
     mine = [chunks[column] for column in wanted]
     return Group(
@@ -90,6 +92,7 @@ def _group(group: Any, index: int, before: int, wanted: Sequence[int]) -> Group:
             for column, chunk in zip(wanted, mine, strict=True)
             if chunk.physical_type in _OF_ANY_LENGTH and _has_dictionary(chunk)
         ],
+        lists=lists,
     )
 
 

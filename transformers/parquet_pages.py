@@ -1,55 +1,82 @@
-"""What the headers of a column's pages say of how its values are written down."""
+"""The pages of a column, by their headers."""
 
-import sys
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
 
-__all__ = ["Coded", "coded"]
+__all__ = ["DAMAGE", "Page", "pages"]
 
-_DICTIONARY_ENCODINGS = frozenset({2, 8})
+DAMAGE = (IndexError, KeyError, TypeError, ValueError, RecursionError)
+"""What is raised for a page that cannot be."""
+
 _HEADER_BYTES = 1024
 _MOST_HEADER_BYTES = 16 * 1024 * 1024
-_MOST_PAGES = 10_000
 
-_UNPACKED, _SIZE, _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = 2, 3, 5, 7, 8
+_KIND, _UNPACKED, _PACKED = 1, 2, 3
+_DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
+_FIELDS = {_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}
 _VALUES = 1
-_ENCODING = {_DATA_PAGE: 2, _DATA_PAGE_V2: 4}
+_ENCODING = {_DATA: 2, _DICTIONARY: 2, _DATA_V2: 4}
+_LEVELS_ENCODING, _LEVELS_SIZE = 4, 6
+
+_DICTIONARY_ENCODINGS = frozenset({2, 8})
+_BIT_PACKED = 4
 
 
-@attrs.frozen
-class Coded:
-    """How many values of a column there are up to the last that is a number into its dictionary, and the bytes of that.
+@attrs.frozen(kw_only=True)
+class Page:
+    """A page whose `packed` bytes, `unpacked` without their compression, begin at the byte `at`."""
 
-    Of both it is the most that may be.
-    """
+    kind: int
+    at: int
+    packed: int
+    unpacked: int
+    more: Mapping[int, Any]
 
-    values: int
-    dictionary: int
+    @property
+    def is_dictionary(self) -> bool:
+        """Whether it has the values that others have as numbers."""
+        return self.kind == _DICTIONARY
+
+    @property
+    def values(self) -> int:
+        """How many entries of the column it has, those counted that are null or an empty list."""
+        return _not_negative(self.more[_VALUES]) if self.kind in {_DATA, _DATA_V2} else 0
+
+    @property
+    def is_coded(self) -> bool:
+        """Whether its values are numbers into a dictionary."""
+        return self.more[_ENCODING[self.kind]] in _DICTIONARY_ENCODINGS
+
+    @property
+    def levels_size(self) -> int | None:
+        """The bytes of the repetition levels, which then are not compressed; None where they are with all the rest."""
+        return _not_negative(self.more[_LEVELS_SIZE]) if self.kind == _DATA_V2 else None
+
+    @property
+    def has_packed_levels(self) -> bool:
+        """Whether the repetition levels stand one after the other, as in old files."""
+        return self.kind == _DATA and self.more[_LEVELS_ENCODING] == _BIT_PACKED
 
 
-def coded(source: Any, extent: tuple[int, int], values: int) -> Coded:
-    """What holds for the column with these bytes of the file `source`, which has so many `values` by the footer."""
-    try:
-        return _coded(source, *extent, values)
-    except (IndexError, KeyError, TypeError, ValueError, RecursionError):
-        return Coded(sys.maxsize, sys.maxsize)
-
-
-def _coded(source: Any, at: int, end: int, values: int) -> Coded:
-    before = found = dictionary = 0
-    for _ in range(_MOST_PAGES):
-        if before >= values:
-            return Coded(found, dictionary)
+def pages(source: Any, extent: tuple[int, int], values: int) -> Iterator[Page]:
+    """The pages with these bytes of the file `source`, up to the one that completes so many values; `DAMAGE`."""
+    at, end = extent
+    before = 0
+    while before < values and at < end:
         header, size = _header(source, at, end)
-        if _DICTIONARY_PAGE in header:
-            dictionary += _not_negative(header[_UNPACKED])
-        for kind, encoding in _ENCODING.items():
-            if kind in header:
-                before += _not_negative(header[kind][_VALUES])
-                found = before if header[kind][encoding] in _DICTIONARY_ENCODINGS else found
-        at += size + _not_negative(header[_SIZE])
-    raise ValueError(f"there are more than {_MOST_PAGES} pages")
+        kind = header[_KIND]
+        page = Page(
+            kind=kind,
+            at=at + size,
+            packed=_not_negative(header[_PACKED]),
+            unpacked=_not_negative(header[_UNPACKED]),
+            more=header[_FIELDS[kind]] if kind in _FIELDS else {},
+        )
+        yield page
+        before += page.values
+        at = page.at + page.packed
 
 
 def _not_negative(number: int) -> int:
@@ -60,8 +87,6 @@ def _not_negative(number: int) -> int:
 
 def _header(source: Any, at: int, end: int) -> tuple[dict[int, Any], int]:
     """The header of the page that begins at a byte, by the numbers of its fields, and its size."""
-    if at >= end:
-        raise ValueError("there are fewer pages than the footer says")
     size = _HEADER_BYTES
     while True:
         source.seek(at)
@@ -76,7 +101,11 @@ def _header(source: Any, at: int, end: int) -> tuple[dict[int, Any], int]:
 
 @attrs.define
 class _Compact:
-    """Thrift's compact protocol, as far as a header needs it. An IndexError where there are not bytes enough."""
+    """Thrift's compact protocol, as far as a header needs it. An IndexError where there are not bytes enough.
+
+    Of numbers only those of 32 bits are taken, which all are that matter: a field with anything else in it is passed
+    over, as pyarrow does.
+    """
 
     data: bytes
     at: int = attrs.field(default=0, init=False)
@@ -86,13 +115,16 @@ class _Compact:
         field = 0
         while head := self._byte():
             field = field + (head >> 4) if head >> 4 else self._integer()
-            found[field] = self._value(head & 15)
+            value = self._value(head & 15)
+            if value is not None:
+                found[field] = value
         return found
 
     def _value(self, kind: int) -> Any:
-        simple = {1: lambda: True, 2: lambda: False, 3: self._byte, 4: self._integer, 5: self._integer}
-        others = {6: self._integer, 7: lambda: self._skip(8), 8: lambda: self._skip(self._number()), 9: self._list}
-        return {**simple, **others, 12: self.struct}[kind]()
+        simple = {1: lambda: None, 2: lambda: None, 3: lambda: self._skip(1), 4: self._number_skipped}
+        numbers = {5: self._integer, 6: self._number_skipped, 7: lambda: self._skip(8)}
+        others = {8: lambda: self._skip(self._number()), 9: self._list, 12: self.struct}
+        return {**simple, **numbers, **others}[kind]()
 
     def _list(self) -> None:
         head = self._byte()
@@ -113,6 +145,11 @@ class _Compact:
             shift += 7
         return found | byte << shift
 
+    def _number_skipped(self) -> None:
+        self._number()
+
     def _integer(self) -> int:
         found = self._number()
+        if found >> 32:
+            raise ValueError(f"a page's header has the number {found}, which is beyond 32 bits")
         return found >> 1 ^ -(found & 1)
