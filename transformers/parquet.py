@@ -12,7 +12,7 @@ import attrs
 from headrace.framework.compat import override
 from headrace.framework.errors import ConfigError, DataError, Fault, PipelineError, Where
 from headrace.framework.options import option
-from headrace.framework.parsers import names
+from headrace.framework.parsers import member, names
 from headrace.framework.parts import Extent
 from headrace.framework.stage import Stage
 from headrace.transformers.base import ByteStream, Place, Position, Rejected, Transformer, ValueBatch
@@ -21,6 +21,7 @@ from headrace.transformers.options import FormatOptions
 from headrace.transformers.parquet_ahead import Ahead, ahead_of, read_twice
 from headrace.transformers.parquet_file import RangedFile, merged
 from headrace.transformers.parquet_footer import Group, extent, groups_of
+from headrace.transformers.parquet_int96 import Int96, Int96Check, int96_columns
 from headrace.transformers.parquet_schema import ParquetSchema
 from headrace.transformers.seeking import Cursor, SeekableStream
 
@@ -51,6 +52,13 @@ class ParquetOptions(FormatOptions):
         default=(),
         doc="The columns to read, a field in a struct by its path (`a.b`); the others are not even fetched. "
         "All of them by default.",
+    )
+    int96: Int96 = option(
+        "parquet.int96",
+        member(Int96),
+        default=Int96.MICROSECONDS,
+        doc="What old timestamps of 96 bits are read in: `microseconds`, as Spark writes them, or `nanoseconds`, which "
+        "go from 1677 to 2262. One that is finer, or beyond that, is an error of its row.",
     )
 
 
@@ -127,6 +135,7 @@ class _Reading:
     _groups: list[Group] = attrs.field(factory=list, init=False)
     _schema: ParquetSchema | None = attrs.field(default=None, init=False)
     _bytes: tuple[int, int] = attrs.field(default=(0, 0), init=False)
+    _inexact: dict[int, str] = attrs.field(factory=dict, init=False)
 
     def batches(self) -> Iterator[ValueBatch]:
         file = self._opened()
@@ -178,9 +187,8 @@ class _Reading:
     def _read_by(self, **how: Any) -> "pq.ParquetFile":
         from pyarrow import parquet as pq  # noqa: PLC0415 - an extra brings it
 
-        return pq.ParquetFile(
-            self.source, pre_buffer=False, coerce_int96_timestamp_unit="us", page_checksum_verification=True, **how
-        )
+        how = {"coerce_int96_timestamp_unit": self.options.int96.unit, **how}
+        return pq.ParquetFile(self.source, pre_buffer=False, page_checksum_verification=True, **how)
 
     def _opened(self) -> "pq.ParquetFile":
         try:
@@ -206,6 +214,7 @@ class _Reading:
         found = file.iter_batches(
             batch_size=most, row_groups=[group.index], columns=list(self.options.columns) or None, use_threads=False
         )
+        check = self._read(lambda: Int96Check.of(file, group, self._wanted, self._read_by, self.options.int96))
         before, end = group.before, group.before + group.count
         while before < end:
             most = min(most, self._at_once(ahead, group, before))
@@ -213,6 +222,9 @@ class _Reading:
             batch = self._read(partial(next, found, None))
             if batch is None:
                 raise self._bad("the row group has fewer rows than the footer says", None)
+            if check is not None:
+                wrong = self._read(partial(check.wrong, batch))
+                self._inexact = {before + row: name for row, name in wrong.items()}
             batch = self._cast(batch)
             most = min(4 * most, _fitting(batch.num_rows, batch.nbytes))
             skip = min(max(0, self.done - before), batch.num_rows)
@@ -260,8 +272,8 @@ class _Reading:
                 return
 
     def _up_to_a_bad_one(self, batch: Any) -> Iterator[ValueBatch]:
-        long = self._too_long(batch)
-        values, error = self._converted(batch if long is None else batch.slice(0, long))
+        bad, why = self._bad_row(batch)
+        values, error = self._converted(batch if bad is None else batch.slice(0, bad))
         if values:
             schema = self._schema.schema if self._schema else None
             yield ValueBatch(
@@ -274,9 +286,8 @@ class _Reading:
             self.done += len(values)
         if error is not None:
             raise self._bad("the row has no form here", error) from error
-        if long is not None:
-            limit = self.options.max_record_bytes
-            raise self._bad(f"the row has more than {limit} bytes, see max.record.bytes", None)
+        if bad is not None:
+            raise self._bad(why, None)
 
     def _converted(self, batch: Any) -> tuple[Sequence[Any], Exception | None]:
         try:
@@ -295,6 +306,16 @@ class _Reading:
         except Exception as error:  # noqa: BLE001 - as above
             return values, error
         return values, None
+
+    def _bad_row(self, batch: Any) -> tuple[int | None, str]:
+        """The first row that is too large, or has not the timestamp of the file, and which of both."""
+        long = self._too_long(batch)
+        count = batch.num_rows if long is None else long
+        inexact = min((row for row in self._inexact if self.done <= row < self.done + count), default=None)
+        if inexact is None:
+            return long, f"the row has more than {self.options.max_record_bytes} bytes, see max.record.bytes"
+        name, fault = self._inexact[inexact], self.options.int96.fault
+        return inexact - self.done, f"an INT96 timestamp in the column {name!r} {fault}, see parquet.int96"
 
     def _too_long(self, batch: Any) -> int | None:
         limit = self.options.max_record_bytes
@@ -323,7 +344,8 @@ class _Reading:
     def _looked_into(self, file: "pq.ParquetFile", group: Group) -> list[tuple[int, int]]:
         """The bytes of the columns that may be read twice, if they can be held."""
         chunks = file.metadata.row_group(group.index)
-        extents = [extent(chunks.column(number)) for number in read_twice(file, group)]
+        columns = [*read_twice(file, group), *int96_columns(file, self._wanted)]
+        extents = [extent(chunks.column(number)) for number in columns]
         return extents if sum(end - start for start, end in extents) <= _HELD_BYTES else []
 
     def _ahead(self, file: "pq.ParquetFile", group: Group, *, by_pages: bool) -> Ahead:

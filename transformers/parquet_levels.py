@@ -45,12 +45,13 @@ class Levels:
 
     def fit(self, most: int) -> bool:
         """Whether no row has more than so many entries, as far as that is seen at a glance, and nothing is damaged."""
-        row: int | None = 0
+        row = 0
         try:
             for page, levels in self._pages():
-                row = None if page.has_packed_levels else glance(levels, self.bits, page.values, row, most)
-                if row is None:
+                seen = None if page.has_packed_levels else glance(levels, self.bits, page.values, row, most)
+                if seen is None:
                     return False
+                row = seen
         except (*DAMAGE, OSError):
             return False
         return True

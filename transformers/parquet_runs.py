@@ -70,16 +70,17 @@ def hybrid(data: bytes, bits: int, left: int) -> Iterator[Repeated | Packed]:
     at, size = 0, (bits + 7) // 8
     while left:
         head, begin = _number(data, at)
+        run: Repeated | Packed
         if head & 1:
             levels, at = _packed(data, at, begin, (head >> 1) * bits)
-            count = min(left, 8 * len(levels) // bits)
+            run = Packed(levels, bits, min(left, 8 * len(levels) // bits))
         else:
             at = begin + size
-            count = min(left, head >> 1) if at <= len(data) else 0
-        if not count:
+            run = Repeated(not any(data[begin:at]), min(left, head >> 1) if at <= len(data) else 0)
+        if not run.count:
             raise ValueError(_TOO_FEW)
-        yield Packed(levels, bits, count) if head & 1 else Repeated(not any(data[begin:at]), count)
-        left -= count
+        yield run
+        left -= run.count
 
 
 def glance(data: bytes, bits: int, left: int, row: int, most: int) -> int | None:

@@ -69,7 +69,7 @@ class Texts:
         return opened(read_dictionary=list(paths), buffer_size=buffer_size)
 
     def _batches(self, look: "pq.ParquetFile", path: str, rows: int) -> Iterator[Any]:
-        return look.iter_batches(batch_size=rows, row_groups=[self.group], columns=[path], use_threads=False)
+        yield from look.iter_batches(batch_size=rows, row_groups=[self.group], columns=[path], use_threads=False)
 
     def _longest(self, look: "pq.ParquetFile", path: str) -> int:
         from pyarrow import compute  # noqa: PLC0415 - an extra brings it

@@ -163,14 +163,6 @@ def test_types_are_carried():
     assert kinds["map"].values.name == kinds["struct"].fields[0].schema.name == DATE
 
 
-def test_old_timestamps_of_spark_are_read():
-    """Timestamps of 96 bits come as microseconds, also those that nanoseconds could not hold."""
-    table = pa.table({"t": pa.array([dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31)], pa.timestamp("us"))})  # noqa: DTZ001 - as Spark has them
-    (batch,) = transformer().batches(SeekableBytes(written(table, use_deprecated_int96_timestamps=True)), Position())
-
-    assert [value["t"] for value in batch.values] == table.column("t").cast(pa.int64()).to_pylist()
-
-
 def test_an_integer_beyond_64_bits_is_an_error():
     """Finding 2: an unsigned integer that no long can hold is an error with its row, and is not wrapped round."""
     table = pa.table({"u": pa.array([1, 2**63, 3], pa.uint64())})
