@@ -155,7 +155,7 @@ def test_it_is_found_wherever_it_is(around, bad):
 
 
 def test_only_columns_that_are_wanted_are_looked_at():
-    """A column that nobody reads may have what it wants, and a file without such timestamps is read once."""
+    """What is finer in a column that nobody reads is no error."""
     data = written(pa.table({"t": pa.array([1], NS), "n": [1], "ok": pa.array([1000], NS)}))
 
     assert read(data, parquet_columns="n, ok") == ([{"n": 1, "ok": 1}], None)

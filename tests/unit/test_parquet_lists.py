@@ -547,3 +547,76 @@ def test_entries_are_those_of_the_rows(depth, version, codec):
     assert list(levels.entries_by_row()) == expected
     assert not levels.fit(max(expected) - 1)
     assert levels.fit(2 * max(expected)) == (depth != 4)
+
+
+def number(value):
+    """A number of less than 14 bits, as Thrift has it."""
+    return bytes([value << 1 & 127 | 128, value >> 6])
+
+
+def page(levels, count, *, encoding=3, packed=None):
+    """A data page of the first kind with these levels and nothing else."""
+    body = levels if packed is None else packed
+    sizes = b"\x15\x00\x15" + number(len(levels)) + b"\x15" + number(len(body))
+    return sizes + b"\x2c\x15" + number(count) + b"\x15\x00\x15\x06\x15" + number(encoding) + b"\x00\x00" + body
+
+
+def levels_of(data, count, *, codec="UNCOMPRESSED"):
+    return Levels(source=io.BytesIO(data), extent=(0, len(data)), values=count, bits=1, codec=codec, ratio=1000)
+
+
+def framed(data, size):
+    """LZ4 blocks of so many bytes, as Hadoop has them."""
+    pieces = [data[at : at + size] for at in range(0, len(data), size)]
+    packed = [(piece, pa.Codec("lz4_raw").compress(piece, asbytes=True)) for piece in pieces]
+    return b"".join(len(a).to_bytes(4, "big") + len(b).to_bytes(4, "big") + b for a, b in packed)
+
+
+ONE_RUN = b"\x04\x00\x00\x00\x02\x00\x12\x01"
+"""A level that is 0, and nine that are not."""
+
+
+@pytest.mark.parametrize("size", [3, 100])
+def test_pages_that_hadoop_has_packed_with_lz4_are_read(size):
+    """Old writers have LZ4 in blocks of their own, which pyarrow reads, too."""
+    data = page(ONE_RUN, 10, packed=framed(ONE_RUN, size))
+
+    assert list(levels_of(data, 10, codec="LZ4").entries_by_row()) == [10]
+
+
+def test_levels_without_runs_are_read():
+    """Old writers have levels one behind the other."""
+    data = page(b"\xfe\x03", 10, encoding=4)
+
+    assert list(levels_of(data, 10).entries_by_row()) == [10]
+    assert not levels_of(data, 10).fit(1000)
+
+
+def test_a_row_goes_on_in_the_next_page():
+    """A row ends where another one begins, and not with its page; what a page has beyond its values is no row."""
+    goes_on = b"\x02\x00\x00\x00\x03\x1f"
+    data = page(ONE_RUN, 10) + page(goes_on, 5) + page(goes_on, 6)
+
+    assert list(levels_of(data, 21).entries_by_row()) == [20, 1]
+    assert levels_of(data, 21).fit(40)
+    assert not levels_of(data, 21).fit(19)
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        b"",
+        b"\x02\x00\x00\x00\x02\x00",
+        b"\x03\x00\x00\x00\x02\x00\x12",
+        b"\x02\x00\x00\x00\x00\x00",
+        b"\x05\x00\x00\x00\xff\xff\xff\xff\xff",
+        b"\x01\x00\x00\x00\x05",
+    ],
+)
+def test_levels_that_are_fewer_than_the_values_are_damage(levels):
+    """What is not there, or in runs that cannot be, is an error, and fits nowhere."""
+    data = page(levels, 10)
+
+    with pytest.raises(ValueError, match="fewer levels than values"):
+        list(levels_of(data, 10).entries_by_row())
+    assert not levels_of(data, 10).fit(1000)
