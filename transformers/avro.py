@@ -14,9 +14,11 @@ from headrace.framework.stage import Stage
 from headrace.transformers.again import Opener, moved
 from headrace.transformers.avro_batches import MOST_BYTES, MOST_VALUES, HeldValues, place
 from headrace.transformers.avro_container import SYNC_BYTES, Block, BrokenBlock, Container, Header
-from headrace.transformers.avro_doubt import is_doubtful
-from headrace.transformers.avro_numbers import Numbers
+from headrace.transformers.avro_doubt import has_long_booleans, is_doubtful
+from headrace.transformers.avro_ints import Ints
+from headrace.transformers.avro_numbers import Misread, Numbers
 from headrace.transformers.avro_schema import AvroSchema
+from headrace.transformers.avro_strict import StrictSchema
 from headrace.transformers.base import ByteStream, Position, Rejected, Transformer, ValueBatch
 from headrace.transformers.compression import TOO_MUCH_FROM
 from headrace.transformers.json_check import check
@@ -162,14 +164,12 @@ class _Decoder:
     """What makes values of blocks."""
 
     def __init__(self, header: Header) -> None:
-        from fastavro import parse_schema  # noqa: PLC0415 - an extra brings it
-
         try:
             check(header.schema.strip())
             self.schema = AvroSchema.of(json.loads(header.schema))
-            self._item: Any = parse_schema(self.schema.wire)
-            self._array: Any = parse_schema({"type": "array", "items": self.schema.wire})
+            self._strict = StrictSchema.of(self.schema.wire)
             self._numbers = Numbers.of(self.schema.wire)
+            self._ints = Ints.of(self.schema.wire)
         except Exception as error:  # a library's own, and whatever a strange schema leads to
             reason = " ".join(str(error).split()) or type(error).__name__
             message = f"the schema cannot be read ({reason}): mend the writer, or read the object as bytes"
@@ -189,30 +189,32 @@ class _Decoder:
                 yield done, [], bad
 
     def _decoded(self, block: Block) -> Iterator[_Decoded]:
-        """The records of a block, up to the first that cannot be decoded.
-
-        One with an integer beyond 64 bits cannot: the quick reader would cut it, and the other would give it out.
-        """
+        """The records of a block, up to the first that cannot be decoded, or would be taken for another one."""
         if block.count > len(block.data) and block.count > self._most_without_bytes:
             yield [], ValueError(f"a block of {len(block.data)} bytes says that it has {block.count} records")
             return
-        beyond = self._numbers.first_beyond(block.data, block.count) if is_doubtful(block.data) else None
-        if beyond is None:
+        misread = self._misread(block)
+        if misread is None:
             yield from self._sound(block)
             return
-        before, size = beyond
-        for values, bad in self._sound(attrs.evolve(block, count=before, data=block.data[:size])):
+        for values, bad in self._sound(attrs.evolve(block, count=misread.count, data=block.data[: misread.size])):
             yield values, bad
             if bad is not None:
                 return
-        yield [], ValueError("an integer is beyond 64 bits")
+        yield [], misread.error
+
+    def _misread(self, block: Block) -> Misread | None:
+        data = block.data
+        doubtful = is_doubtful(data) or (self._strict.has_booleans and has_long_booleans(data))
+        return self._numbers.first_misread(data, block.count) if doubtful else None
 
     def _sound(self, block: Block) -> Iterator[_Decoded]:
-        """The records of a block whose integers have 64 bits, up to the first that cannot be decoded.
+        """The records of a block none of which is misread, up to the first that cannot be decoded.
 
         A block is one array to Avro: all of it is decoded in one call, unless the values would be too many to hold.
         """
-        values = self._at_once(block) if max(block.count * _VALUE_BYTES, len(block.data)) <= _HELD_BYTES else None
+        is_small = max(block.count * _VALUE_BYTES, len(block.data)) <= _HELD_BYTES
+        values = self._at_once(block) if is_small and not (self.schema.is_empty and block.data) else None
         if values is None:
             yield from self._piece_by_piece(block)
         else:
@@ -222,21 +224,19 @@ class _Decoder:
         """The records of a block; None where something is wrong with them, of which the slow way tells what."""
         source = io.BytesIO(_number(block.count) + block.data + b"\0")
         try:
-            values: list[Any] = self._read(source, self._array)
+            values: list[Any] = self._read(source, self._strict.array)
         except Exception:  # noqa: BLE001 - a library's own
             return None
-        return None if source.read(1) else values
+        is_sound = len(values) == block.count and not source.read(1) and self._ints.are_within(values)
+        return values if is_sound else None
 
     def _piece_by_piece(self, block: Block) -> Iterator[_Decoded]:
         source, left = io.BytesIO(block.data), block.count
         most = max(1, min(MOST_VALUES, MOST_BYTES * block.count // max(1, len(block.data))))
         while left:
-            values: list[Any] = []
-            try:
-                for _ in range(min(most, left)):
-                    values.append(self._read(source, self._item))  # noqa: PERF401 - what came before an error counts
-            except Exception as error:  # noqa: BLE001 - a library's own: the caller names the record
-                yield values, error
+            values, bad = self._some(source, min(most, left))
+            if bad is not None:
+                yield values, bad
                 return
             left -= len(values)
             behind = 0 if left else len(source.read())
@@ -245,6 +245,18 @@ class _Decoder:
                 yield values[:-1], ValueError(f"the block has {behind} bytes behind its last record")
             else:
                 yield values, None
+
+    def _some(self, source: io.BytesIO, count: int) -> _Decoded:
+        """So many records, or those before the first that cannot be decoded."""
+        values: list[Any] = []
+        bad: Exception | None = None
+        try:
+            for _ in range(count):
+                values.append(self._read(source, self._strict.item))  # noqa: PERF401 - what came before an error counts
+        except Exception as error:  # noqa: BLE001 - a library's own: the caller names the record
+            bad = error
+        beyond = self._ints.first_beyond(values)
+        return (values, bad) if beyond is None else (values[:beyond], ValueError("an int has more than 32 bits"))
 
 
 def _refused(block: Block, done: int, bad: Exception, *, tolerant: bool) -> ValueBatch:

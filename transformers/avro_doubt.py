@@ -1,6 +1,8 @@
-"""Whether a block's bytes leave room for an integer that 64 bits do not hold."""
+"""Whether a block's bytes leave room for what the decoder would take for something else."""
 
-__all__ = ["is_doubtful"]
+import re
+
+__all__ = ["has_long_booleans", "is_doubtful"]
 
 _MORE = 0x80
 _NINE = 9
@@ -13,6 +15,18 @@ _OFTEN = 8
 
 _HIGH = bytes([0] * _MORE + [1] * _MORE)
 _KINDS = bytes([0, 0] + [2] * (_MORE - 2) + [1] * _MORE)
+
+
+_FALSE = re.compile(rb"\x80\0")
+_TRUE = re.compile(rb"\x81\0")
+
+
+def has_long_booleans(data: bytes) -> bool:
+    """Whether an integer of several bytes that is 0 or -1 might stand in these; if not, there is none.
+
+    A boolean is read as an integer, and would be true or false by such a one, of which only one byte is its own.
+    """
+    return _FALSE.search(data) is not None or _TRUE.search(data) is not None
 
 
 def is_doubtful(data: bytes) -> bool:

@@ -1,6 +1,7 @@
-"""Finds integers of Avro's blocks that 64 bits do not hold, which the decoder would cut without a word.
+"""Finds in Avro's blocks what the decoder would take for something else without a word.
 
-The records are walked over, value by value, without being decoded.
+That is an integer that 64 bits do not hold, which it would cut, and a boolean that is neither 0 nor 1, which it might
+read with bytes behind it. The records are walked over, value by value, without being decoded.
 """
 
 import re
@@ -10,7 +11,7 @@ from typing import Any
 
 import attrs
 
-__all__ = ["Numbers"]
+__all__ = ["Misread", "Numbers"]
 
 _MORE = 0x80
 """The bit of an integer's bytes that says that there is one behind it, which lets nine bytes hold 63 bits."""
@@ -22,11 +23,20 @@ _TOGETHER = 16
 _Skip = Callable[[bytes, int], int]
 """From where a value begins in a block's bytes to what is behind it; IndexError where there is no such value.
 
-OverflowError where it has an integer beyond 64 bits.
+ValueError where the decoder would take it for another one.
 """
 
 _Step = int | _Skip
 """A value of so many bytes, or of any number."""
+
+
+@attrs.frozen
+class Misread:
+    """A record that the decoder would take for another one: what comes before it in its block, and what is wrong."""
+
+    count: int
+    size: int
+    error: ValueError
 
 
 @attrs.frozen
@@ -40,8 +50,8 @@ class Numbers:
         """For records of an `AvroSchema.wire`."""
         return cls(_as_skip(_Steps().of(wire)))
 
-    def first_beyond(self, data: bytes, count: int) -> tuple[int, int] | None:
-        """How many of `count` records come before the first with an integer beyond 64 bits, in how many bytes.
+    def first_misread(self, data: bytes, count: int) -> Misread | None:
+        """The first of `count` records that the decoder would take for another one.
 
         None where there is none, or where the bytes are no records before there is one: decoding them is an error.
         """
@@ -50,8 +60,8 @@ class Numbers:
             start = at
             try:
                 at = skip(data, start)
-            except OverflowError:
-                return done, start
+            except ValueError as error:
+                return Misread(done, start, error)
             except (IndexError, RecursionError):
                 return None
             if at == start:
@@ -100,7 +110,7 @@ def _integer(data: bytes, at: int) -> int:
     while data[last] >= _MORE:
         last += 1
     if last - at > _NINE or (last - at == _NINE and data[last] > 1):
-        raise OverflowError
+        raise ValueError("an integer is beyond 64 bits")
     return last + 1
 
 
@@ -115,6 +125,17 @@ def _integers(count: int) -> _Skip:
         for _ in range(count):
             at = _integer(data, at)
         return at
+
+    return skip
+
+
+def _booleans(count: int) -> _Skip:
+    """So many booleans."""
+
+    def skip(data: bytes, at: int) -> int:
+        if data[at : at + count].strip(b"\0\1"):
+            raise ValueError("a boolean is neither 0 nor 1")
+        return at + count
 
     return skip
 
@@ -151,10 +172,11 @@ def _texts(count: int) -> _Skip:
     return skip
 
 
+_boolean = _booleans(1)
 _text = _texts(1)
 _PLAIN: Mapping[str, _Step] = {
     "null": 0,
-    "boolean": 1,
+    "boolean": _boolean,
     "float": 4,
     "double": 8,
     **dict.fromkeys(("int", "long"), _integer),
@@ -168,6 +190,8 @@ def _union(branches: Sequence[_Skip]) -> _Skip:
         if index < _MORE and not index & 1:
             return branches[index >> 1](data, at + 1)
         index, at = _signed(data, at)
+        if index < 0:
+            raise IndexError
         return branches[index](data, at)
 
     return skip
@@ -199,11 +223,15 @@ def _repeated(item: _Step) -> _Skip:
     return skip
 
 
-_JOINED: Mapping[_Step, Callable[[int], _Skip]] = {_integer: _integers, _text: _texts}
+_JOINED: Mapping[_Step, Callable[[int], _Skip]] = {
+    _boolean: _booleans,
+    _integer: _integers,
+    _text: _texts,
+}
 
 
 def _in_turn(steps: Iterable[_Step]) -> _Step:
-    """The values of a record; neighbours of a known size, integers and texts are passed over together."""
+    """The values of a record; neighbours of one kind are passed over together."""
     joined: list[_Step] = []
     for kind, group in groupby(steps, lambda step: int if isinstance(step, int) else step):
         alike = list(group)

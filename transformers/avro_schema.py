@@ -232,7 +232,7 @@ class _Reading:
         self.branches += 1
         return {
             "type": "record",
-            "name": f"headrace.Branch{self.branches}",
+            "name": f"headrace_Branch{self.branches}",
             "fields": [{"name": name, "type": found.wire}],
         }
 

@@ -97,9 +97,10 @@ def test_nothing_is_found_in_what_was_written(block, beyond):
     schema, records = block
     numbers, data = Numbers.of(AvroSchema.of(schema).wire), joined(records)
 
-    assert numbers.first_beyond(data, len(records)) is None
-    assert numbers.first_beyond(data + beyond, len(records)) is None
-    assert numbers.first_beyond(data + beyond, len(records) + 1) == (len(records), len(data))
+    assert numbers.first_misread(data, len(records)) is None
+    assert numbers.first_misread(data + beyond, len(records)) is None
+    found = numbers.first_misread(data + beyond, len(records) + 1)
+    assert (found.count, found.size) == (len(records), len(data))
 
 
 @given(block=blocks(), beyond=BEYOND, data=st.data())
@@ -109,9 +110,9 @@ def test_an_integer_beyond_64_bits_is_found(block, beyond, data):
     first = data.draw(st.integers(0, len(records) - 1))
     for at in {first, data.draw(st.integers(first, len(records) - 1))}:
         records[at][2] = beyond
-    found = Numbers.of(AvroSchema.of(schema).wire).first_beyond(joined(records), len(records))
+    found = Numbers.of(AvroSchema.of(schema).wire).first_misread(joined(records), len(records))
 
-    assert found == (first, len(joined(records[:first])))
+    assert (found.count, found.size) == (first, len(joined(records[:first])))
     assert is_doubtful(joined(records))
 
 
