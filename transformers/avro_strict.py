@@ -12,8 +12,6 @@ from typing import Any
 
 import attrs
 
-from headrace.framework.compat import override
-
 __all__ = ["StrictSchema"]
 
 _BOOLEANS = {0: False, -1: True}
@@ -26,7 +24,6 @@ class _Told(dict[Any, Any]):
         super().__init__(known)
         self._words = words
 
-    @override
     def __missing__(self, number: object) -> Any:
         raise ValueError(self._words.format(number))
 

@@ -3,7 +3,9 @@
 With `auto` the content decides and the name may object: an object is decompressed if its first bytes are the mark of
 a compression. So a gzipped `events.jsonl` is decompressed and a plain `events.gz` is taken as it is. If the name ends
 like another compression's, as that of a `data.gz` that holds Zstandard, it is an error: nobody knows what is meant. An
-object that is shorter than the mark of the compression that its name promises is cut, not plain.
+object that is shorter than the mark of the compression that its name promises is cut, not plain. Not all Snappy has a
+mark: what is named like it is taken for it, and is an error where it can be told to be no form of it that is known; but
+containers of Avro and Parquet, which have Snappy inside, have marks of their own.
 
 Several compressed members one after the other are one content, as the tools that write them have it. Whatever does
 not end where its format says it ends is an error: so is anything behind it, but for the zeros that pad gzip and xz.
@@ -85,6 +87,8 @@ _CODECS = {
 KINDS = (AUTO, NONE, *_CODECS)
 """What `file.compression.type` may be."""
 
+_CONTAINERS = (b"Obj\x01", b"PAR1")
+
 _KIND_BY_SUFFIX = {suffix: kind for kind, codec in _CODECS.items() for suffix in codec.suffixes}
 _FIRST_BYTES = {mark[:1] for codec in _CODECS.values() for mark in codec.marks}
 _LONGEST_MARK = max(len(mark) for codec in _CODECS.values() for mark in codec.marks)
@@ -123,6 +127,8 @@ def detect(name: str, head: bytes) -> str:
     found = _kind_by_mark(head, named)
     if found != NONE:
         return found if named == NONE else named
+    if named == "snappy" and head and not head.startswith(_CONTAINERS):
+        return named
     if named != NONE and head and any(mark.startswith(head) for mark in _CODECS[named].marks):
         return named
     return NONE

@@ -1,7 +1,7 @@
-"""Snappy in its two forms with a mark: the framing format, and what Java's SnappyOutputStream writes (Xerial).
+"""Snappy as the framing format, as Java's SnappyOutputStream writes it (Xerial), and as Hadoop's codec does.
 
-Both are blocks without an end mark: a cut between two blocks cannot be seen. Raw and Hadoop Snappy have no mark at
-all, and are refused.
+All are blocks without an end mark: a cut between two blocks cannot be seen. Hadoop's form has no mark at the beginning
+either, and is told by its first lengths, which have to agree. Raw Snappy has nothing to be told by, and is refused.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,8 @@ from types import ModuleType
 
 import attrs
 
-from headrace.framework.errors import DataError
+from headrace.framework.errors import DataError, Where
+from headrace.framework.stage import Stage
 from headrace.transformers.base import ByteStream
 from headrace.transformers.members import damaged
 
@@ -19,6 +20,9 @@ FRAMED_MARK = b"\xff\x06\x00\x00sNaPpY"
 XERIAL_MARK = b"\x82SNAPPY\x00"
 
 _KIND = "snappy"
+_HEAD_BYTES = 17
+"""What Hadoop's form is told by: an empty block, which may come first, two lengths, and one of five bytes."""
+_SIZE_BYTES = 5
 _READ_BYTES = 256 * 1024
 _LARGEST_BLOCK = 64 * 1024 * 1024
 _VERSIONS = 8
@@ -47,20 +51,27 @@ class _Blocks:
     done: int = 0
 
     def pieces(self) -> Iterator[bytes]:
-        mark = self._exactly(len(XERIAL_MARK), may_end=True)
-        if not mark:
-            return
-        if mark == XERIAL_MARK:
-            self._exactly(_VERSIONS)
-            blocks = self._xerial()
-        elif mark + self._exactly(len(FRAMED_MARK) - len(mark)) == FRAMED_MARK:
-            blocks = self._framed()
-        else:
-            raise self._damaged("is neither framed nor Xerial's (raw and Hadoop Snappy have no mark to tell them by)")
-        for block in blocks:
+        for block in self._blocks():
             self.done += len(block)
             if block:
                 yield block
+
+    def _blocks(self) -> Iterator[bytes]:
+        self._hold(_HEAD_BYTES)
+        head = self.held
+        if head.startswith(FRAMED_MARK[: len(head)]):
+            self._exactly(len(FRAMED_MARK), may_end=True)
+            return self._framed()
+        if head.startswith(XERIAL_MARK[: len(head)]):
+            self._exactly(len(XERIAL_MARK) + _VERSIONS)
+            return self._xerial()
+        if _is_hadoop(head):
+            return self._hadoop()
+        message = (
+            "it is no Snappy in frames, nor as Xerial or Hadoop write it, and raw Snappy and plain content have "
+            "nothing to be told by: set file.compression.type=none if it is plain, or compress it in another form"
+        )
+        raise DataError(message, Where(stage=Stage.TRANSFORM, position="byte 0"))
 
     def _framed(self) -> Iterator[bytes]:
         while head := self._exactly(4, may_end=True):
@@ -85,6 +96,24 @@ class _Blocks:
                 raise self._damaged(f"has a block of {size} bytes")
             yield self._decompressed(self._exactly(size), framed=False)
 
+    def _hadoop(self) -> Iterator[bytes]:
+        """Blocks; an empty one may end what was written at one go, so that two of them are lost bytes."""
+        is_behind_empty = False
+        while head := self._exactly(4, may_end=True):
+            left = int.from_bytes(head, "big")
+            if left > _LARGEST_BLOCK or (is_behind_empty and not left):
+                raise self._damaged(f"has a block of {left} bytes")
+            is_behind_empty = not left
+            while left:
+                size = int.from_bytes(self._exactly(4), "big")
+                if size > _LARGEST_BLOCK:
+                    raise self._damaged(f"has a chunk of {size} bytes")
+                piece = self._decompressed(self._exactly(size), framed=False)
+                if not 0 < len(piece) <= left:
+                    raise self._damaged(f"has a chunk of {len(piece)} bytes where {left} are left of its block")
+                left -= len(piece)
+                yield piece
+
     def _decompressed(self, data: bytes, *, framed: bool) -> bytes:
         library = snappy_library()
         snappy = library.snappy
@@ -97,10 +126,13 @@ class _Blocks:
             raise self._damaged(f"is damaged ({error})") from error
         raise self._damaged(f"has a block that unpacks to more than {_LARGEST_BLOCK} bytes")
 
-    def _exactly(self, size: int, *, may_end: bool = False) -> bytes:
+    def _hold(self, size: int) -> None:
         while len(self.held) - self.at < size and (data := self.stream.read(_READ_BYTES)):
             self.held = self.held[self.at :] + data
             self.at = 0
+
+    def _exactly(self, size: int, *, may_end: bool = False) -> bytes:
+        self._hold(size)
         found = self.held[self.at : self.at + size]
         self.at += len(found)
         if len(found) < size and (found or not may_end):
@@ -109,3 +141,28 @@ class _Blocks:
 
     def _damaged(self, what: str) -> DataError:
         return damaged(_KIND, self.done, what)
+
+
+def _is_hadoop(head: bytes) -> bool:
+    """Whether those bytes begin what Hadoop writes: a block's length, a chunk's in it, and what that one unpacks to."""
+    if head == bytes(4):
+        return True  # nothing was written
+    head = head.removeprefix(bytes(4))
+    block, chunk = int.from_bytes(head[:4], "big"), int.from_bytes(head[4:8], "big")
+    unpacked = _size(head[8:])
+    return 0 < unpacked <= block <= _LARGEST_BLOCK and 1 < chunk <= _most_packed(unpacked)
+
+
+def _size(data: bytes) -> int:
+    """The number that raw Snappy begins with; 0 where there is none."""
+    found = 0
+    for at, byte in enumerate(data[:_SIZE_BYTES]):
+        found |= (byte & 0x7F) << 7 * at
+        if byte < 0x80:  # noqa: PLR2004 - the bit that says that there is more
+            return found
+    return 0
+
+
+def _most_packed(size: int) -> int:
+    """The most bytes that so many become, by Snappy's own bound."""
+    return 32 + size + size // 6

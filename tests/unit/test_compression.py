@@ -34,6 +34,17 @@ def xerial(data, block=100):
     return head + b"".join(len(part).to_bytes(4, "big") + part for part in blocks)
 
 
+def hadoop(data, block=100, chunk=40):
+    """What Hadoop's BlockCompressorStream writes: nothing is a block of its own, and large blocks are in chunks."""
+    packed = len(data[:block]).to_bytes(4, "big")
+    for at in range(0, len(data), block):
+        inside = data[at : at + block]
+        chunks = [bytes(cramjam.snappy.compress_raw(inside[k : k + chunk])) for k in range(0, len(inside), chunk)]
+        packed += len(inside).to_bytes(4, "big") * bool(at)
+        packed += b"".join(len(part).to_bytes(4, "big") + part for part in chunks)
+    return packed
+
+
 def framed(data):
     return bytes(cramjam.snappy.compress(data))
 
@@ -46,6 +57,7 @@ PACKED = {
     "lz4": lambda data: lz4.frame.compress(data, block_size=lz4.frame.BLOCKSIZE_MAX64KB, content_checksum=True),
     "snappy": framed,
     "snappy-xerial": xerial,
+    "snappy-hadoop": hadoop,
 }
 EVERY = pytest.mark.parametrize("form", PACKED)
 WITH_AN_END = pytest.mark.parametrize("form", ["gzip", "bz2", "xz", "zstd", "lz4"])
@@ -55,6 +67,11 @@ CONTENT = b"\n".join(LINES) + b"\n"
 
 def kind_of(form):
     return form.partition("-")[0]
+
+
+def name_of(form):
+    """A name by which a form is told that has no mark."""
+    return "x.snappy" if form == "snappy-hadoop" else "x"
 
 
 def content(stream, size=1000):
@@ -72,7 +89,7 @@ def test_content_comes_out(form, asked):
     packed = PACKED[form](CONTENT)
     stream = ScriptedStream.cut(packed, *range(1, len(packed), 7))
 
-    opened = open_decompressed(stream, "x", "auto" if asked == "auto" else kind_of(form))
+    opened = open_decompressed(stream, name_of(form), "auto" if asked == "auto" else kind_of(form))
 
     assert opened.kind == kind_of(form)
     assert content(opened, 13) == CONTENT
@@ -111,7 +128,7 @@ def test_cut_at_every_byte_is_never_silent(form):
         assert "ends in the middle" in str(error)
 
 
-@pytest.mark.parametrize("form", ["snappy", "snappy-xerial"])
+@pytest.mark.parametrize("form", ["snappy", "snappy-xerial", "snappy-hadoop"])
 def test_cut_snappy_is_an_error_within_a_block(form):
     """Finding 2: Snappy cut at any byte but between two blocks, where it has no mark, is an error with a place."""
     packed = PACKED[form](CONTENT)
@@ -124,6 +141,8 @@ def test_cut_snappy_is_an_error_within_a_block(form):
 
 
 def _block_ends(packed, form):
+    if form == "snappy-hadoop":
+        return {len(hadoop(CONTENT[:size])) for size in range(100, len(CONTENT), 100)}
     at, ends = (10, {10}) if form == "snappy" else (16, {16})
     while at < len(packed):
         size = packed[at + 1 : at + 4] if form == "snappy" else packed[at : at + 4]
@@ -153,7 +172,7 @@ def test_damage_is_an_error_after_what_came_before(form):
         if error:
             errors += 1
             assert error.where.position == f"byte {len(data)}"
-        elif form != "snappy-xerial":  # which has no checksum
+        elif form not in {"snappy-xerial", "snappy-hadoop"}:  # which have no checksum
             assert data == CONTENT
 
     assert errors
@@ -221,7 +240,7 @@ def test_what_came_before_an_error_is_given_out(form):
 def test_skip_leaves_out_what_was_read_before(form):
     """Reading goes on inside a compressed object at a byte of its content."""
     for skip in (0, 1, 777, len(CONTENT)):
-        opened = open_decompressed(io.BytesIO(PACKED[form](CONTENT)), "x", skip=skip)
+        opened = open_decompressed(io.BytesIO(PACKED[form](CONTENT)), name_of(form), skip=skip)
 
         assert content(opened) == CONTENT[skip:]
 
@@ -282,6 +301,15 @@ SKIPPED = b"\x53\x2a\x4d\x18\x04\0\0\0abcd"
         ("a", lzma.compress(b""), "xz"),
         ("a.snappy", framed(b"x"), "snappy"),
         ("a", xerial(b""), "snappy"),
+        ("a.snappy", hadoop(b"x"), "snappy"),
+        ("a.jsonl", hadoop(b"x"), "none"),
+        ("a.SNAPPY", b'{"plain": true}', "snappy"),
+        ("a.sz", bytes(cramjam.snappy.compress_raw(b"raw")), "snappy"),
+        ("a.snappy", gzip.compress(b"", mtime=0), "snappy"),
+        ("a.snappy", b"", "none"),
+        ("a.avro.snappy", b"Obj\x01\x02\x16avro.schema", "none"),
+        ("a.snappy.avro", b"Obj\x01\x02\x16avro.schema", "none"),
+        ("a.snappy.parquet", b"PAR1\x15\x04\x15", "none"),
         ("a", bytes(cramjam.lz4.compress(b"x")), "lz4"),
     ],
 )
@@ -359,6 +387,8 @@ def _packed_zeros(form):
         return io.BytesIO(gzip.compress(bytes(50_000_000), 1) * 4)
     if form == "snappy-xerial":
         return ScriptedStream([xerial(b""), *repeat(xerial(bytes(1_000_000), 32_768)[16:], 200)])
+    if form == "snappy-hadoop":
+        return ScriptedStream([*repeat(hadoop(bytes(1_000_000), 250_000, 100_000), 200)])
     return io.BytesIO(PACKED[form](bytes(200_000_000)))
 
 
@@ -392,3 +422,59 @@ def test_what_is_not_compressed_can_be_gone_about_in():
         cursor.go_to(1)
     with pytest.raises(DataError, match="ends before byte 9"):
         cursor.go_to(9)
+
+
+@pytest.mark.parametrize("name", ["a.snappy", "a.sz"])
+@pytest.mark.parametrize("data", [b"a plain line\n", b"x", bytes(20), bytes(cramjam.snappy.compress_raw(CONTENT))])
+def test_snappy_that_cannot_be_told_is_an_error(name, data):
+    """What is named like Snappy and has no form of it that is known, plain or raw, is no record but an error."""
+    for kind in ("auto", "snappy"):
+        values, error = jsonl(open_decompressed(io.BytesIO(data), name, kind))
+
+        assert values == []
+        assert isinstance(error, DataError)
+        assert error.where.position == "byte 0"
+        assert "set file.compression.type=none if it is plain" in error.message
+    assert content(open_decompressed(io.BytesIO(data), name, "none")) == data
+
+
+def test_hadoop_writes_nothing_as_an_empty_block():
+    """An empty block at the beginning or the end is none; two of them are bytes that were lost."""
+    empty = bytes(4)
+    for packed in (empty, empty + hadoop(CONTENT), hadoop(CONTENT) + empty, hadoop(CONTENT) + empty + hadoop(b"")[4:]):
+        found = drained_bytes(open_decompressed(io.BytesIO(packed), "x.snappy"))
+        assert found == (CONTENT if len(packed) > 4 else b"", None)
+
+    data, error = drained_bytes(open_decompressed(io.BytesIO(hadoop(CONTENT) + empty * 2), "x.snappy"))
+
+    assert data == CONTENT
+    assert error.where.position == f"byte {len(CONTENT)}"
+
+
+def sizes(*numbers):
+    return b"".join(number.to_bytes(4, "big") for number in numbers)
+
+
+RAW = bytes(cramjam.snappy.compress_raw(b"y" * 50))
+
+
+@pytest.mark.parametrize(
+    ("block", "words"),
+    [
+        (sizes(64 * 1024 * 1024 + 1), "has a block of 67108865 bytes"),
+        (sizes(50, 64 * 1024 * 1024 + 1), "has a chunk of 67108865 bytes"),
+        (sizes(49, len(RAW)) + RAW, "has a chunk of 50 bytes where 49 are left"),
+        (sizes(51, len(RAW)) + RAW + sizes(len(RAW)) + RAW, "has a chunk of 50 bytes where 1 are left"),
+        (sizes(50, 1) + b"\0", "has a chunk of 0 bytes"),
+        (sizes(50, 0), "is damaged"),
+        (sizes(50, 5) + b"\xff\xff\xff\xff\x0f", "has a block that unpacks to more than 67108864 bytes"),
+        (sizes(50, len(RAW)) + b"\x32" + b"\xff" * (len(RAW) - 1), "is damaged"),
+    ],
+)
+def test_a_hadoop_block_that_is_not_what_it_says_is_an_error(block, words):
+    """A block or chunk of another size than is said, or a larger one than any, is an error behind what came before."""
+    data, error = drained_bytes(open_decompressed(io.BytesIO(hadoop(CONTENT) + block), "x.snappy"))
+
+    assert data[: len(CONTENT)] == CONTENT
+    assert words in error.message
+    assert error.where.position == f"byte {len(data)}"
