@@ -203,7 +203,12 @@ def _repeated(item: _Step) -> _Skip:
 
     def skip(data: bytes, at: int) -> int:
         while True:
-            count, at = _signed(data, at)
+            count = data[at]
+            if count < _MORE and not count & 1:
+                count >>= 1
+                at += 1
+            else:
+                count, at = _signed(data, at)
             if not count:
                 return at
             if count < 0:
