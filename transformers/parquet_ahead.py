@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from headrace.transformers.compression import TOO_MUCH_FROM
 from headrace.transformers.options import FormatOptions
 from headrace.transformers.parquet_column import Coded, Listed
+from headrace.transformers.parquet_deltas import lengths
 from headrace.transformers.parquet_footer import Group
 from headrace.transformers.parquet_texts import Texts
 
@@ -95,6 +97,7 @@ def ahead_of(
     each = sum(column.length for column in flat if column.physical_type != "BYTE_ARRAY")
     if min(_AT_ONCE, group.count) * group.unpacked > UNPACKED_BYTES:
         each += sum(texts.longest([column.path for column in flat if column.physical_type == "BYTE_ARRAY"]))
+    each += sum(_by_deltas(file, group, number, source, options) for number in group.deltas)
     columns = [Listed.of(file, group, number) for number in group.lists]
     known = [column.by_pages(source) if by_pages else column.by_footer() for column in columns]
     lists = _InLists(texts, group, source, options)
@@ -104,10 +107,27 @@ def ahead_of(
     return Ahead(each, lists.found(columns, known, long))
 
 
+def _by_deltas(file: "pq.ParquetFile", group: Group, number: int, source: Any, options: FormatOptions) -> int:
+    """What a row has at the most of texts that are written as what differs from the one before.
+
+    How many of them a list has is not looked at: its row is read by itself where all of them are much, and not at all
+    where they are too much for the bytes that they have.
+    """
+    ratio = options.max_decompression_ratio
+    found = lengths(file, group, number, source, ratio=ratio)
+    if number not in group.lists:
+        return found.longest
+    packed = file.metadata.row_group(group.index).column(number).total_compressed_size
+    if ratio and found.total > max(TOO_MUCH_FROM, ratio * packed):
+        raise ValueError(f"{packed} bytes of a column hold {found.total}, see max.decompression.ratio")
+    return UNPACKED_BYTES if max(found) > UNPACKED_BYTES else 0
+
+
 def read_twice(file: "pq.ParquetFile", group: Group) -> list[int]:
     """The columns that may be looked into before they are read, by what the footer says."""
     columns = [Listed.of(file, group, number) for number in group.lists]
-    return [column.number for column in columns if column.number in group.repeats or column.by_footer().unpaid > 0]
+    found = [column.number for column in columns if column.number in group.repeats or column.by_footer().unpaid > 0]
+    return sorted({*found, *group.deltas})
 
 
 @attrs.frozen

@@ -21,7 +21,8 @@ class Group:
 
     Of the columns that are wanted, `packed` and `unpacked` are the bytes that they have in the file and without their
     compression, `largest_mean` what a value has in the column of the largest; `repeats` are the columns in which a text
-    may be in the file once, and stand in many rows, and `lists` those in lists and maps.
+    may be in the file once, and stand in many rows, `lists` those in lists and maps, `deltas` those in which a text may
+    be written as what differs from the one before.
     """
 
     index: int
@@ -33,6 +34,7 @@ class Group:
     largest_mean: int
     repeats: Sequence[int]
     lists: Sequence[int]
+    deltas: Sequence[int]
 
 
 def groups_of(file: "pq.ParquetFile", wanted: Sequence[int], size: int) -> list[Group]:
@@ -90,15 +92,29 @@ def _group(group: Any, index: int, before: int, wanted: Sequence[int], lists: Se
         repeats=[
             column
             for column, chunk in zip(wanted, mine, strict=True)
-            if chunk.physical_type in _OF_ANY_LENGTH and _has_dictionary(chunk)
+            if chunk.physical_type in _OF_ANY_LENGTH and _may_repeat(chunk)
         ],
         lists=lists,
+        deltas=[
+            column
+            for column, chunk in zip(wanted, mine, strict=True)
+            if chunk.physical_type == "BYTE_ARRAY" and _has_deltas(chunk)
+        ],
     )
 
 
 def _has_dictionary(chunk: Any) -> bool:
     """Whether a column may have a dictionary: not every writer says where that is."""
     return chunk.has_dictionary_page or any("DICTIONARY" in encoding for encoding in chunk.encodings)
+
+
+def _may_repeat(chunk: Any) -> bool:
+    """Whether bytes of a column may be in the file once and in many values; how many, its deltas say by themselves."""
+    return _has_dictionary(chunk) or (chunk.physical_type == "FIXED_LEN_BYTE_ARRAY" and _has_deltas(chunk))
+
+
+def _has_deltas(chunk: Any) -> bool:
+    return "DELTA_BYTE_ARRAY" in chunk.encodings
 
 
 @attrs.define

@@ -1,20 +1,17 @@
 """How many entries each row has in a column of lists, by the column's repetition levels."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import attrs
 
-from headrace.transformers.compression import TOO_MUCH_FROM
+from headrace.transformers.parquet_bodies import Window, unpacked
 from headrace.transformers.parquet_pages import DAMAGE, Page, pages
 from headrace.transformers.parquet_runs import Packed, Repeated, glance, hybrid
 
 __all__ = ["Levels"]
 
-_PIECE_BYTES = 1024 * 1024
 _LENGTH_BYTES = 4
-_FRAME_BYTES = 8
 
 
 @attrs.frozen(kw_only=True)
@@ -65,70 +62,17 @@ class Levels:
 
     def _pages(self) -> Iterator[tuple[Page, bytes]]:
         """The pages with values, and their levels."""
-        window = _Window(self.source, self.extent[1])
+        window = Window(self.source, self.extent[1])
         for page in pages(window, self.extent, self.values):
             if page.values:
                 yield page, bytes(self._levels(page, window))
 
-    def _levels(self, page: Page, window: "_Window") -> memoryview:
+    def _levels(self, page: Page, window: Window) -> memoryview:
         size = page.levels_size
         if size is not None:
             return window.bytes_at(page.at, min(size, page.packed))
-        if self.ratio and page.unpacked > max(TOO_MUCH_FROM, self.ratio * page.packed):
-            raise ValueError(f"{page.packed} bytes of a page hold {page.unpacked}, see max.decompression.ratio")
-        body = _decompressed(window.bytes_at(page.at, page.packed), page.unpacked, self.codec)
+        body = unpacked(page, window, codec=self.codec, ratio=self.ratio)
         if page.has_packed_levels:
             return body
         size = int.from_bytes(body[:_LENGTH_BYTES], "little")
         return body[_LENGTH_BYTES : _LENGTH_BYTES + size]
-
-
-def _decompressed(packed: memoryview, size: int, codec: str) -> memoryview:
-    import pyarrow as pa  # noqa: PLC0415 - an extra brings it
-
-    if codec == "UNCOMPRESSED":
-        return packed
-    coder = pa.Codec("lz4_raw" if codec == "LZ4" else codec.lower())
-    if codec == "LZ4":
-        with suppress(pa.ArrowException, OSError, ValueError):
-            return _framed(packed, size, coder)
-    return memoryview(coder.decompress(packed, decompressed_size=size))
-
-
-def _framed(packed: memoryview, size: int, raw: Any) -> memoryview:
-    """What is in LZ4 blocks as Hadoop has them, each behind its two sizes."""
-    found = bytearray()
-    while packed:
-        sizes = packed[:_FRAME_BYTES].tobytes()
-        unpacked, length = int.from_bytes(sizes[:4], "big"), int.from_bytes(sizes[4:], "big")
-        if len(found) + unpacked > size or length > len(packed) - _FRAME_BYTES:
-            raise ValueError("these are no blocks of Hadoop's")
-        found += raw.decompress(packed[_FRAME_BYTES : _FRAME_BYTES + length], decompressed_size=unpacked)
-        packed = packed[_FRAME_BYTES + length :]
-    if len(found) != size:
-        raise ValueError("these are no blocks of Hadoop's")
-    return memoryview(found)
-
-
-@attrs.define
-class _Window:
-    """A file up to the byte `end`, read on in large pieces."""
-
-    source: Any
-    end: int
-    _begin: int = attrs.field(default=0, init=False)
-    _held: memoryview = attrs.field(factory=lambda: memoryview(b""), init=False)
-    _at: int = attrs.field(default=0, init=False)
-
-    def seek(self, at: int) -> None:
-        self._at = at
-
-    def read(self, size: int) -> memoryview:
-        return self.bytes_at(self._at, size)
-
-    def bytes_at(self, at: int, size: int) -> memoryview:
-        if not self._begin <= at <= at + size <= self._begin + len(self._held):
-            self.source.seek(at)
-            self._held = memoryview(self.source.read(max(0, min(max(size, _PIECE_BYTES), self.end - at))))
-            self._begin = at
-        return self._held[at - self._begin : at - self._begin + size]

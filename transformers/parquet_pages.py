@@ -18,10 +18,11 @@ _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _FIELDS = {_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}
 _VALUES = 1
 _ENCODING = {_DATA: 2, _DICTIONARY: 2, _DATA_V2: 4}
-_LEVELS_ENCODING, _LEVELS_SIZE = 4, 6
+_LEVELS_ENCODING, _LEVELS_SIZE, _OTHER_LEVELS_SIZE = 4, 6, 5
 
 _DICTIONARY_ENCODINGS = frozenset({2, 8})
 _BIT_PACKED = 4
+_DELTA = 7
 
 
 @attrs.frozen(kw_only=True)
@@ -50,9 +51,20 @@ class Page:
         return self.more[_ENCODING[self.kind]] in _DICTIONARY_ENCODINGS
 
     @property
+    def is_delta(self) -> bool:
+        """Whether each of its texts is what differs from the one before."""
+        return self.kind in {_DATA, _DATA_V2} and self.more[_ENCODING[self.kind]] == _DELTA
+
+    @property
     def levels_size(self) -> int | None:
         """The bytes of the repetition levels, which then are not compressed; None where they are with all the rest."""
         return _not_negative(self.more[_LEVELS_SIZE]) if self.kind == _DATA_V2 else None
+
+    @property
+    def all_levels_size(self) -> int:
+        """The bytes of all levels that are not compressed."""
+        sizes = (_LEVELS_SIZE, _OTHER_LEVELS_SIZE) if self.kind == _DATA_V2 else ()
+        return sum(_not_negative(self.more[size]) for size in sizes)
 
     @property
     def has_packed_levels(self) -> bool:

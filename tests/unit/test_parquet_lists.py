@@ -455,7 +455,7 @@ def test_columns_of_a_row_count_together(most_memory):
 
 def test_a_page_that_unpacks_to_too_much_is_not_unpacked(monkeypatch, most_memory):
     """A page that is looked into before its rows may not unpack to more than max.decompression.ratio times its size."""
-    monkeypatch.setattr("headrace.transformers.parquet_levels.TOO_MUCH_FROM", 1000)
+    monkeypatch.setattr("headrace.transformers.parquet_bodies.TOO_MUCH_FROM", 1000)
     data = written(bomb("delta")[0].drop(["n"]), "zstd", **bomb("delta")[1])
     before = most_memory()
 
