@@ -155,10 +155,13 @@ def test_without_a_largest_size_a_row_is_unpacked_by_itself():
 
 WORDS = ["", "a", "customer", "x" * 100, None]
 INNER = pa.array([WORDS[number * 7 % 5] for number in range(3000)]).dictionary_encode()
+WRITES_NULLS = int(pa.__version__.partition(".")[0]) >= 26  # in lists of a size
 KINDS = {
     "lists": pa.array([None if n % 11 == 3 else [WORDS[k % 5] for k in range(n % 7)] for n in range(1000)]),
     "large lists": pa.array([[WORDS[n % 5]] * (n % 4) for n in range(1000)], pa.large_list(pa.string())),
-    "lists of a size": pa.array([None if n % 3 else [WORDS[n % 5]] * 3 for n in range(1000)], pa.list_(pa.string(), 3)),
+    "lists of a size": pa.array(
+        [None if n % 3 and WRITES_NULLS else [WORDS[n % 5]] * 3 for n in range(1000)], pa.list_(pa.string(), 3)
+    ),
     "lists of lists": lists(lists(INNER, *[3, 0, 5] * 300), *[2, 0, 1] * 300),
     "lists of structs": lists(structs(INNER), *[3, 0, 5] * 300),
     "maps of texts to texts": pa.array(
@@ -186,9 +189,8 @@ def test_no_more_texts_in_lists_are_unpacked_at_once_than_are_bounded(kind, vers
 
     batches = [list(batch.values) for batch in transformer().batches(SeekableBytes(data), Position())]
 
-    given = [row["v"] for row in table.to_pylist(maps_as_pydicts="strict")]
-    found = [row["v"] for batch in batches for row in batch]
-    assert [dict(one) if "maps" in kind else one for one in found] == given
+    given = [dict(row["v"]) if "maps" in kind else row["v"] for row in table.to_pylist()]
+    assert [dict(row["v"]) if "maps" in kind else row["v"] for batch in batches for row in batch] == given
     sizes = [[text_bytes(row["v"]) for row in batch] for batch in batches]
     assert all(len(batch) == 1 or sum(batch) <= 1000 for batch in sizes)
     assert max(map(len, batches)) > 5
