@@ -7,8 +7,14 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 PYTHON ?=
-JOBS ?= 3
+JOBS ?= 4
+SLOW_JOBS ?= 2
 ARGS ?=
+
+# What the JVMs of a suite load is read and checked once for all of them; a few tests start faster without that.
+CLASSES := $(VENV)/classes
+WITH_CLASSES = HEADRACE_KAFKA_OPTS="'-XX:SharedArchiveFile=$(CURDIR)/$(CLASSES)/kafka.jsa' -Xlog:disable" \
+  SPARK_SUBMIT_OPTS="-XX:TieredStopAtLevel=1 '-XX:SharedArchiveFile=$(CURDIR)/$(CLASSES)/spark.jsa' -Xlog:disable"
 
 PACKAGES := $(wildcard framework offsets transformers converters sources sinks)
 # The folders too: their time changes when a file goes.
@@ -23,12 +29,20 @@ demo: java ## the main job end to end, on an embedded Kafka
 	@$(PY) -P -m headrace demo
 
 .PHONY: test
-test: java ## the test suite, against the installed package (ARGS="-k name" narrows it)
-	@$(PY) -P -m pytest -m "not slow" -n $(JOBS) --dist loadgroup --cov --cov-report=term --no-cov-on-fail $(ARGS)
+test: java $(if $(ARGS),,classes) ## the test suite, against the installed package (ARGS="-k name" narrows it)
+	@$(WITH_CLASSES) $(PY) -P -m pytest -m "not slow" -n $(JOBS) --dist loadfile --no-loadscope-reorder --cov --cov-report=term --no-cov-on-fail $(ARGS)
 
 .PHONY: test-slow
-test-slow: java ## the tests that take minutes: a fresh clone, kills, big objects
-	@$(PY) -P -m pytest -m slow --timeout=1500 $(ARGS)
+test-slow: java $(if $(ARGS),,classes) ## the tests that take minutes: a fresh clone, kills, big objects
+	@$(WITH_CLASSES) $(PY) -P -m pytest -m slow -n $(SLOW_JOBS) --dist loadfile --no-loadscope-reorder --timeout=1500 $(ARGS)
+
+.PHONY: classes
+classes: java $(CLASSES)/.made
+
+$(CLASSES)/.made: $(VENV)/.dependencies tests/class_archives.py
+	@rm -rf $(CLASSES)
+	@$(PY) -P tests/class_archives.py $(CLASSES) >$(CLASSES).log 2>&1 || { cat $(CLASSES).log; exit 1; }
+	@touch $@
 
 .PHONY: lint
 lint: install ## ruff and mypy

@@ -5,8 +5,6 @@ import pytest
 from headrace.testing.conformance import SourceConformance, not_supported
 from headrace.testing.files_harness import FilesHarness
 
-pytestmark = pytest.mark.xdist_group("conformance")
-
 NO_FAULTS = "a local disk has no passing faults to script; the same code is held to it by URL"
 
 

@@ -15,8 +15,6 @@ from headrace.framework.errors import PipelineError, RecordTooLargeError
 from headrace.testing import SplitHarness
 from headrace.testing.memory import MemoryWriter
 
-pytestmark = pytest.mark.xdist_group("objects")
-
 BAD = 900
 ROWS = [{"n": number, "x": math.nan if number == BAD else 1.0} for number in range(1000)]
 SCHEMA = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}, {"name": "x", "type": "double"}]}

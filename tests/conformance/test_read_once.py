@@ -15,8 +15,6 @@ from headrace.framework.errors import SinkError
 from headrace.testing import SplitHarness
 from headrace.testing.memory import MemoryWriter
 
-pytestmark = pytest.mark.xdist_group("objects")
-
 ROWS = [{"n": number, "s": f"{number:0400d}"} for number in range(1500)]
 LINES = [json.dumps(row).encode() for row in ROWS]
 SCHEMA = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}, {"name": "s", "type": "string"}]}

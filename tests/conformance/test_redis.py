@@ -5,8 +5,6 @@ import pytest
 from headrace.testing.conformance import SourceConformance, not_supported
 from headrace.testing.redis_harness import RedisHarness
 
-pytestmark = pytest.mark.xdist_group("conformance")
-
 NO_OVERWRITING = "entries are added to a stream and never overwritten; one that is deleted and begun anew is a loss"
 
 

@@ -21,8 +21,6 @@ from headrace.framework.dead_letter import DeadLetter
 from headrace.framework.worker.execute import make_converter, make_source
 from headrace.testing import SplitHarness
 
-pytestmark = pytest.mark.xdist_group("objects")
-
 PACKERS = {
     "": bytes,
     ".gz": gzip.compress,

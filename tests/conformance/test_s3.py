@@ -5,8 +5,6 @@ import pytest
 from headrace.testing.conformance import SourceConformance
 from headrace.testing.s3_harness import S3Harness
 
-pytestmark = pytest.mark.xdist_group("conformance")
-
 
 class TestS3(SourceConformance):
     @pytest.fixture

@@ -14,8 +14,6 @@ from headrace.testing import S3Harness, read_topic
 from headrace.testing.engines import Engine
 from headrace.testing.trial import Trial, fresh_name
 
-pytestmark = pytest.mark.xdist_group("conformance")
-
 JAVA = "org.apache.kafka.connect.json.JsonConverter"
 AVRO = {
     "type": "record",

@@ -5,7 +5,7 @@ import pytest
 from headrace.testing.conformance import SourceConformance
 from headrace.testing.s3_harness import S3Harness
 
-pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 class TestS3OnCluster(SourceConformance):

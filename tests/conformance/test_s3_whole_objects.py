@@ -7,8 +7,6 @@ from headrace.testing.engines import Engine
 from headrace.testing.faulty_s3 import CutBody, Meanwhile, Pass
 from headrace.testing.trial import Trial, fresh_name, records_of
 
-pytestmark = pytest.mark.xdist_group("conformance")
-
 MANY = 10_000
 """Records enough for an object to be given out in several pieces."""
 

@@ -9,8 +9,6 @@ from headrace.testing.engines import Engine
 from headrace.testing.faulty_s3 import Meanwhile
 from headrace.testing.trial import Trial, fresh_name
 
-pytestmark = pytest.mark.xdist_group("kafka")
-
 # Longer than the test: what ends a batch is that there is other work, and no clock.
 NEVER_MS = "600000"
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kafka")]
+pytestmark = pytest.mark.slow
 
 WITHOUT_SPARK = [
     "slope",

@@ -32,8 +32,6 @@ from headrace.testing import Fail, create_topic, read_topic, scripted_task
 from headrace.testing.engines import Engine
 from headrace.testing.topics import await_records
 
-pytestmark = pytest.mark.xdist_group("kafka")
-
 LOCAL = Engine("local")
 
 

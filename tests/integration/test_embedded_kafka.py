@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -17,8 +18,6 @@ from headrace.framework.errors import BrokerStartError, DiskFullError, PortInUse
 from headrace.testing import EmbeddedKafka, create_topic, free_port, read_topic, write_topic
 from headrace.testing.jars import fetch_jars, read_jar_list
 from headrace.testing.kafka import JAR_LIST
-
-pytestmark = pytest.mark.xdist_group("kafka")
 
 STARTER = """
 import sys
@@ -117,6 +116,15 @@ def test_two_at_a_time_are_two(kafka_bootstrap_servers):
         assert "only-here" not in admin.list_topics(timeout=60).topics
     assert not psutil.pid_exists(pid)
     assert not folder.exists()
+
+
+def test_its_jvm_is_told_more(tmp_path, monkeypatch):
+    """What HEADRACE_KAFKA_OPTS holds, quoted as in a shell, is given to the JVMs that format and run the broker."""
+    monkeypatch.setenv("HEADRACE_KAFKA_OPTS", "-Xint '-Dfolder=a b'")
+    tool, run = EmbeddedKafka()._commands(tmp_path, [], to_format=True).split(" && ")
+    for command in (tool, run):
+        options = shlex.split(command)
+        assert options.index("-Xint") + 1 == options.index("-Dfolder=a b") < options.index("-cp")
 
 
 def test_named_data_stays(tmp_path):

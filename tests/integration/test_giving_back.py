@@ -21,8 +21,6 @@ from headrace.offsets.key import OffsetManagerKey
 from headrace.testing import create_topic, read_topic
 from headrace.testing.engines import Engine
 
-pytestmark = pytest.mark.xdist_group("kafka")
-
 # Longer than the test: what ends a batch is what a reader does, and no clock.
 NEVER_MS = "600000"
 

@@ -19,8 +19,6 @@ from headrace.testing.engines import Engine
 from headrace.testing.kafka_proxy import INIT_PRODUCER_ID, KafkaProxy
 from headrace.testing.trial import Trial, fresh_name
 
-pytestmark = pytest.mark.xdist_group("kafka")
-
 PARTITIONS = 2
 
 

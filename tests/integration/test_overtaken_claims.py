@@ -15,8 +15,6 @@ from headrace.sinks.kafka.transactional import TransactionalKafkaWriter
 from headrace.testing import EmbeddedKafka, create_topic, read_topic
 from headrace.testing.kafka_proxy import INIT_PRODUCER_ID, KafkaProxy
 
-pytestmark = pytest.mark.xdist_group("kafka")
-
 PARTITIONS = 2
 TASKS = 40
 AT_ONCE = 16

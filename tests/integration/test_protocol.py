@@ -25,8 +25,6 @@ from headrace.offsets.key import OffsetManagerKey
 from headrace.sinks.kafka.transactional import TransactionalKafkaWriter
 from headrace.testing import create_topic, read_topic
 
-pytestmark = pytest.mark.xdist_group("kafka")
-
 PARTITIONS = 5
 
 

@@ -6,8 +6,6 @@ from headrace.framework.config import SourceCommonConfig
 from headrace.framework.spark.ready import ReadyWorkers
 from headrace.testing.trial import fresh_name
 
-pytestmark = pytest.mark.xdist_group("kafka")
-
 
 @pytest.fixture
 def workers(spark_on_threads):

@@ -14,8 +14,6 @@ from headrace.framework.splits import Boundedness, SourceReader, Split, SplitEnu
 from headrace.testing import create_topic, read_topic
 from headrace.testing.engines import Engine
 
-pytestmark = pytest.mark.xdist_group("kafka")
-
 # Longer than the test: what ends a batch is what is said.
 NEVER_MS = "600000"
 

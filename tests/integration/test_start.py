@@ -11,8 +11,6 @@ import headrace
 from headrace.framework.java import find_java
 from headrace.testing import create_topic
 
-pytestmark = pytest.mark.xdist_group("kafka")
-
 TASK = """
 from headrace import AbstractSourceTask, OffsetManagerEntry, OffsetManagerKey, SourceCommonConfig, SourceRecord
 

@@ -15,8 +15,6 @@ from headrace.testing.engines import Engine
 from headrace.testing.faulty_s3 import Answer, Meanwhile, listings
 from headrace.testing.trial import Trial, fresh_name
 
-pytestmark = pytest.mark.xdist_group("kafka")
-
 # Longer than the test: no clock of a micro-batch ends anything here.
 NEVER_MS = "600000"
 

@@ -17,8 +17,6 @@ import pytest
 from headrace.framework.java import find_java
 from headrace.testing import create_topic, read_topic
 
-pytestmark = pytest.mark.xdist_group("kafka")
-
 BUILD = "import sys, setuptools.build_meta as backend; print(backend.build_wheel(sys.argv[1]))"
 READINGS = [(1_700_000_000_000 + second, second / 4) for second in range(10_000)]
 TELEMETRY = b"".join(struct.pack("<qd", at, value) for at, value in READINGS)

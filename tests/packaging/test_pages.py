@@ -15,8 +15,6 @@ from headrace.framework.config_files import load
 from headrace.framework.driver.altering import OpenedConnector
 from headrace.testing import EmbeddedKafka, EmbeddedS3, create_topic
 
-pytestmark = pytest.mark.xdist_group("kafka")
-
 ROOT = Path(__file__).parents[2]
 OFFSETS = "docs/offsets.md"
 DEAD_LETTERS = "docs/dead-letters.md"

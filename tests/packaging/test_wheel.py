@@ -10,8 +10,6 @@ from email.parser import Parser
 import pytest
 from packaging.requirements import Requirement
 
-pytestmark = pytest.mark.xdist_group("wheel")
-
 EXTRAS = {"spark", "s3", "avro", "parquet", "redis", "nats", "flink", "iggy", "amps", "schema-registry", "rest"}
 IMPORT_FROM_ZIP = """
 import importlib, sys

@@ -16,7 +16,7 @@ from headrace.testing.engines import Engine
 from headrace.testing.s3_harness import S3Harness
 from headrace.testing.trial import Trial, fresh_name
 
-pytestmark = [pytest.mark.xdist_group("recovery"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 NAMES = [f"{letter}{number}" for letter in "amz" for number in range(4)]
 PAGE = 3

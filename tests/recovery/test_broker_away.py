@@ -22,8 +22,6 @@ from headrace.testing.faulty_s3 import Meanwhile, Pass
 from headrace.testing.scripted import Block, scripted_task
 from headrace.testing.trial import Trial, fresh_name
 
-pytestmark = pytest.mark.xdist_group("recovery")
-
 TOPIC = "scripted"
 PARTITIONS = 2
 IN_VAIN_S = 30.0

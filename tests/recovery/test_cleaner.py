@@ -23,7 +23,7 @@ from headrace.sources.s3.entry import S3OffsetEntry
 from headrace.sources.s3.objects import S3Object, version_name
 from headrace.testing import EmbeddedKafka
 
-pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 OBJECTS = 100_000
 IN_A_TRANSACTION = 5_000

@@ -18,7 +18,7 @@ from headrace.framework.run import Run, on_spark
 from headrace.framework.spark.session import session
 from headrace.testing.faulty_s3 import Fault
 
-pytestmark = [pytest.mark.xdist_group("recovery"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 DRIVER = """
 import json, sys

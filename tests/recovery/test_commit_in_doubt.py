@@ -11,8 +11,6 @@ from headrace.testing.engines import Engine
 from headrace.testing.kafka_proxy import END_TXN, KafkaProxy
 from headrace.testing.trial import Trial, fresh_name
 
-pytestmark = pytest.mark.xdist_group("recovery")
-
 WITHIN_S = 60
 SEVERAL_CALLS_S = 1.0
 

@@ -12,8 +12,6 @@ from headrace.testing import EmbeddedKafka, S3Harness
 from headrace.testing.engines import Engine
 from headrace.testing.trial import Trial, fresh_name
 
-pytestmark = pytest.mark.xdist_group("recovery")
-
 WITHIN_S = 60.0
 FORGETFUL = {
     "transactional.id.expiration.ms": "1000",

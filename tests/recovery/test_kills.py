@@ -14,7 +14,7 @@ import pytest
 
 from headrace.testing.processes import python_workers
 
-pytestmark = [pytest.mark.xdist_group("kills"), pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 SPARK = ("--engine", "spark", "--master", "local[2]")
 LOCAL = ("--engine", "local")

@@ -24,8 +24,6 @@ from headrace.testing.files_harness import FilesHarness
 from headrace.testing.redis_harness import RedisHarness
 from headrace.testing.trial import Trial, fresh_name
 
-pytestmark = pytest.mark.xdist_group("kafka")
-
 ATTEMPTS = 4
 """How often Spark tries a task, in a session that we make."""
 

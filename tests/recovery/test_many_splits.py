@@ -3,7 +3,6 @@
 import json
 
 import attrs
-import pytest
 
 from headrace.framework import registry
 from headrace.framework.config import SourceCommonConfig
@@ -21,8 +20,6 @@ from headrace.offsets.key import OffsetManagerKey
 from headrace.testing import create_topic, read_topic
 from headrace.testing.engines import Engine
 from headrace.testing.trial import fresh_name
-
-pytestmark = pytest.mark.xdist_group("recovery")
 
 MANY = 2000
 

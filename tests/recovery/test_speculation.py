@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from headrace.framework.run import run
 from headrace.testing.faulty_s3 import Meanwhile
 
-pytestmark = [pytest.mark.xdist_group("recovery"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 WITHIN_S = 120.0
 EAGER = {

@@ -7,8 +7,6 @@ import pytest
 from headrace.testing.engines import Engine
 from headrace.testing.topics import await_records
 
-pytestmark = pytest.mark.xdist_group("recovery")
-
 LOCAL = ("--engine", "local")
 SPARK = ("--engine", "spark", "--master", "local[2]")
 ENGINES = [pytest.param(LOCAL, id="local"), pytest.param(SPARK, id="spark", marks=pytest.mark.slow)]

@@ -29,6 +29,7 @@ __all__ = ["EmbeddedKafka"]
 
 JAR_LIST = Path(__file__).with_name("kafka-jars.txt")
 PROPERTIES = "server.properties"
+OPTIONS_VARIABLE = "HEADRACE_KAFKA_OPTS"
 ROOM_NEEDED = 256 * 1024 * 1024
 READY_WITHIN_S = 60.0
 ANSWER_WITHIN_S = 5.0
@@ -57,6 +58,8 @@ class EmbeddedKafka:
     one, which goes with the broker. A broker that is started again without a `port` takes the one it had, if that is
     still free: a transaction that a `kill -9` left half committed waits for the node at its old address. `properties`
     are added to the broker's own and win over them.
+
+    The environment's HEADRACE_KAFKA_OPTS has more options for its JVM.
 
     Not promised: speed (256 MB of heap unless `heap` says otherwise, the quick compiler only) and safety of data
     against a power cut.
@@ -178,6 +181,7 @@ class EmbeddedKafka:
         """Both programs for one guard, so that whatever ends us in between leaves nothing behind either."""
         properties = str(folder / PROPERTIES)
         java = [str(find_java().executable), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+        java += shlex.split(os.environ.get(OPTIONS_VARIABLE, ""))
         java += ["-cp", os.pathsep.join(map(str, jars))]
         run = [*java, f"-Xmx{self.heap}", f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"]
         run += ["kafka.Kafka", properties]

@@ -125,13 +125,13 @@ class SplitRun:
         """Whether nothing is left to read and nothing more comes, or what was committed before meets the stop rule."""
         return self.host.is_drained or self.host.is_rule_met
 
-    def until(self, happened: Callable[[], Any]) -> None:
-        """Turn again and again until something has happened."""
+    def until(self, happened: Callable[[], Any], *, batch_s: float = 30.0) -> None:
+        """Turn again and again, for at most `batch_s` a task and turn, until something has happened."""
         deadline = time.monotonic() + WITHIN_S
         while not happened():
             if time.monotonic() > deadline:
                 raise TimeoutError(f"it has not happened within {WITHIN_S:.0f} s; committed: {self.harness.values()}")
-            self.turn()
+            self.turn(batch_s=batch_s)
 
     def turn(self, *, batch_s: float = 30.0) -> list[TaskReport]:
         """Take in what discovery has brought, if anything, and run each task that has work, once."""

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("commands")
-
 GOOD = [b'{"n":%d}' % number for number in range(40)]
 
 

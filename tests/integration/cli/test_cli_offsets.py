@@ -10,8 +10,6 @@ from headrace.offsets.kafka.records import EnumeratorState, generation_key
 from headrace.offsets.kafka.topic import ensure_offsets_topic
 from headrace.offsets.key import OffsetManagerKey
 
-pytestmark = pytest.mark.xdist_group("commands")
-
 
 def put_raw(connector, records):
     """Write raw records, as whoever wrote the topic before us."""

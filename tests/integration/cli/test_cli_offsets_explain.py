@@ -11,8 +11,6 @@ from headrace.offsets.codec import encode_key
 from headrace.offsets.kafka.claim import Claim
 from headrace.offsets.kafka.topic import ensure_offsets_topic
 
-pytestmark = pytest.mark.xdist_group("commands")
-
 LINES = b'{"n":1}\n{"n":2}\n{"n":3}\n'
 
 

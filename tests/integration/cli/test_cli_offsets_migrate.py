@@ -17,8 +17,6 @@ from headrace.offsets.kafka.topic import ensure_offsets_topic
 from headrace.offsets.key import OffsetManagerKey
 from headrace.testing.topics import create_topic, end_of_topic
 
-pytestmark = pytest.mark.xdist_group("commands")
-
 LINES = b'{"n":1}\n{"n":2}\n{"n":3}\n'
 
 

@@ -13,8 +13,6 @@ from headrace.offsets.kafka.claim import Claim
 from headrace.offsets.kafka.topic import ensure_offsets_topic
 from headrace.testing import create_topic, read_topic
 
-pytestmark = pytest.mark.xdist_group("commands")
-
 
 def object_key(connector, name):
     return {"bucket": connector.props["aws.s3.bucket.name"], "objectKey": name}

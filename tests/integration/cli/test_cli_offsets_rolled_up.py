@@ -8,8 +8,6 @@ from headrace.offsets.codec import encode_key
 from headrace.testing import create_topic
 from headrace.testing.faulty_s3 import FaultyS3
 
-pytestmark = pytest.mark.xdist_group("commands")
-
 LOCAL = ("--engine", "local", "--available-now")
 LINE = b'{"a":1}\n'
 NAMES = ("a", "b", "c")

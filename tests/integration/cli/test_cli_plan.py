@@ -3,14 +3,11 @@
 import json
 from pathlib import Path
 
-import pytest
 from confluent_kafka.admin import AdminClient
 
 from headrace.offsets.kafka.claim import Claim
 from headrace.offsets.kafka.topic import ensure_offsets_topic
 from headrace.offsets.key import OffsetManagerKey
-
-pytestmark = pytest.mark.xdist_group("commands")
 
 LINES = b'{"n":1}\n{"n":2}\n{"n":3}\n'
 

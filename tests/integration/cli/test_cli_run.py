@@ -11,8 +11,6 @@ import pytest
 
 from headrace.testing.faulty_s3 import Answer, FaultyS3, listings, object_gets
 
-pytestmark = pytest.mark.xdist_group("commands")
-
 DOCUMENT = {
     "connector": str,
     "state": str,

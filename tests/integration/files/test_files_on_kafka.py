@@ -9,8 +9,6 @@ from headrace.testing.engines import Engine
 from headrace.testing.files_harness import FilesHarness
 from headrace.testing.trial import Trial, fresh_name, records_of
 
-pytestmark = pytest.mark.xdist_group("kafka")
-
 both_engines = pytest.mark.parametrize("engine", ["local", "spark"], indirect=True)
 
 

@@ -12,8 +12,6 @@ from headrace.testing.engines import Engine
 from headrace.testing.files_harness import FilesHarness
 from headrace.testing.trial import Trial, fresh_name, records_of
 
-pytestmark = pytest.mark.xdist_group("kafka")
-
 # Longer than the test: no clock of a micro-batch ends anything here.
 NEVER_MS = "600000"
 LINE_BYTES = len(records_of("log", 1)[0]) + 1

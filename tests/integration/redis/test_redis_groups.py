@@ -16,6 +16,7 @@ from headrace.testing.redis_harness import RedisHarness
 from headrace.testing.trial import Trial, fresh_name
 
 GROUP = "readers"
+SOON_S = 0.3
 
 
 @pytest.fixture
@@ -379,9 +380,9 @@ def test_a_stream_that_goes_when_the_group_was_given_all_of_it(grouped, stream, 
     add(stream, *range(3))
     client.xgroup_create(stream, GROUP, id="$")
     with grouped.running() as run:
-        run.until(lambda: grouped.offset(stream=stream))
+        run.until(lambda: grouped.offset(stream=stream), batch_s=SOON_S)
         client.delete(stream)
-        run.until(lambda: "was deleted; what was known of it had been read" in caplog.text)
+        run.until(lambda: "was deleted; what was known of it had been read" in caplog.text, batch_s=SOON_S)
     assert (grouped.values(), grouped.warnings) == ([], [])
 
 
@@ -532,7 +533,6 @@ def engine(request):
     return Engine("spark", spark=request.getfixturevalue("spark_on_threads"))
 
 
-@pytest.mark.xdist_group("kafka")
 def test_xinfo_shows_no_entry_acknowledged_before_its_commit(redis_port, kafka_bootstrap_servers, engine):
     """At every acknowledgement of a run on a real broker all that XINFO then shows as done is on the topic."""
     harness = RedisHarness(redis_port)

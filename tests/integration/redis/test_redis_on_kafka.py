@@ -6,9 +6,6 @@ from headrace.testing.engines import Engine
 from headrace.testing.redis_harness import RedisHarness
 from headrace.testing.trial import Trial, fresh_name, records_of
 
-pytestmark = pytest.mark.xdist_group("kafka")
-
-
 # Longer than the test: a micro-batch that ends by its clock comes too late.
 NEVER_MS = "600000"
 

@@ -84,7 +84,7 @@ class TestNames:
         """A stream that gives way to another type while it is read ends the run with its name and what to check."""
         add(stream, 1)
         with harness.running() as run:
-            run.until(lambda: harness.values() == [b"1"])
+            run.until(lambda: harness.values() == [b"1"], batch_s=0.3)
             with client.pipeline(transaction=True) as pipeline:
                 pipeline.delete(stream)
                 pipeline.set(stream, "text")

@@ -12,8 +12,6 @@ from headrace.testing.engines import Engine
 from headrace.testing.s3_harness import S3Harness
 from headrace.testing.trial import Trial, fresh_name, records_of
 
-pytestmark = pytest.mark.xdist_group("objects")
-
 COUNT, OBJECTS = 20_000, 4
 PYTHON_CALLS_PER_THOUSAND = 150
 PYTHON_CALLS_PER_OBJECT = 420

@@ -7,11 +7,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-import pytest
-
 from headrace.framework.driver.planning import make_plan
-
-pytestmark = pytest.mark.xdist_group("objects")
 
 PAGE = 1000
 FEW, MANY = 10_000, 20_000

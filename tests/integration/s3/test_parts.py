@@ -31,8 +31,6 @@ from headrace.testing.faulty_s3 import Meanwhile, Pass
 from headrace.testing.s3_harness import S3Harness
 from headrace.testing.trial import Trial, fresh_name, records_of
 
-pytestmark = pytest.mark.xdist_group("objects")
-
 LINES = 400
 PARTS = 8
 SPLIT = {"tasks__max": "4", "split__size__bytes": "1600"}

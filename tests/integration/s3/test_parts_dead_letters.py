@@ -13,8 +13,6 @@ from headrace.testing import S3Harness
 from headrace.testing.engines import Engine
 from headrace.testing.trial import Trial, fresh_name
 
-pytestmark = pytest.mark.xdist_group("objects")
-
 SYNC = b"0123456789abcdef"
 SCHEMA = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}, {"name": "s", "type": "string"}]}
 ROWS = [{"n": number, "s": "x" * 100} for number in range(2000)]

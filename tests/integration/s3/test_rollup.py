@@ -33,8 +33,6 @@ from headrace.testing.faulty_s3 import Answer, Pass, listings
 from headrace.testing.s3_harness import S3Harness
 from headrace.testing.trial import Trial, fresh_name, records_of
 
-pytestmark = pytest.mark.xdist_group("objects")
-
 SMALL = {"offsets__rollup__min__entries": "10", "aws__s3__fetch__page__size": "4", "tasks__max": "2"}
 
 
@@ -162,9 +160,9 @@ def mark_that_takes_for_one(*names):
 def test_a_full_roll_up_is_named(rolled_up, monkeypatch):
     """What finds no room in it keeps its entries, which count as before; the summary says so."""
     monkeypatch.setattr(rollup, "MOST_IN_SHARD", 1)
-    feed(rolled_up, range(12, 600), records=1)
+    feed(rolled_up, range(12, 200), records=1)
     told = rolled_up.run(**SMALL)
-    assert len(rolled_up.entries()) + len(view_of(rolled_up).rollup) == 600
+    assert len(rolled_up.entries()) + len(view_of(rolled_up).rollup) == 200
     assert "has no room in" in "".join(told.warnings)
     assert rolled_up.run(**SMALL).records == 0
 

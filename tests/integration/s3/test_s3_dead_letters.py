@@ -21,8 +21,6 @@ from headrace.testing.dying_sink import Death, DyingKafkaSink, DyingProducer, in
 from headrace.testing.engines import Engine
 from headrace.testing.trial import Trial, fresh_name
 
-pytestmark = pytest.mark.xdist_group("objects")
-
 SYNC = b"0123456789abcdef"
 SCHEMA = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}, {"name": "s", "type": "string"}]}
 ROWS = [{"n": number, "s": "x" * 200} for number in range(5000)]

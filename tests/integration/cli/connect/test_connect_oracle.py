@@ -2,8 +2,6 @@
 
 import uuid
 
-import pytest
-
 from headrace.framework.driver.altering import OpenedConnector
 from headrace.framework.driver.migrating import migrate, migrate_back
 from headrace.framework.run import Run, on_threads
@@ -11,8 +9,6 @@ from headrace.offsets.codec import encode_key, encode_value
 from headrace.offsets.hashing import partition_for
 from headrace.offsets.kafka.altering import fence_connect
 from headrace.testing import create_topic, read_topic
-
-pytestmark = pytest.mark.xdist_group("commands")
 
 LINES = b"".join(b'{"n":%d}\n' % number for number in range(1, 5))
 COMPACTED = {"cleanup.policy": "compact"}
