@@ -12,6 +12,8 @@ settings.register_profile("headrace", deadline=None)
 settings.load_profile("headrace")
 
 ALLOWED = Path(__file__).with_name("allowed_skips.txt")
+BEGUN_FIRST = ("packaging", "recovery")
+"""The folders of the files that take longest: at the end of a run no process is to wait for one of them."""
 
 
 class SkipGate:
@@ -71,6 +73,10 @@ def _allowed_patterns():
 def pytest_configure(config):
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(SkipGate(_allowed_patterns()), "headrace-skip-gate")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.parent.name not in BEGUN_FIRST)
 
 
 @pytest.fixture(scope="session")
