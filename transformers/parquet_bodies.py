@@ -51,7 +51,7 @@ def unpacked(page: Page, window: Window, *, codec: str, ratio: int) -> memoryvie
     levels = page.all_levels_size
     body = window.bytes_at(page.at, page.packed)[levels:]
     # Where the second version says that a page is not compressed, its sizes say so, too.
-    is_plain = levels > 0 and page.packed == page.unpacked
+    is_plain = page.levels_size is not None and page.packed == page.unpacked
     return body if is_plain else _decompressed(body, page.unpacked - levels, codec)
 
 

@@ -51,9 +51,11 @@ def lengths(file: "pq.ParquetFile", group: Group, number: int, source: Any, *, r
 
 def _of_page(page: Page, body: bytes, levels: int) -> Lengths:
     at = 0
-    for _ in range(0 if page.all_levels_size else levels):
+    for _ in range(levels if page.levels_size is None else 0):
         at += _LENGTH_BYTES + int.from_bytes(body[at : at + _LENGTH_BYTES], "little")
-    if at >= len(body):
+    if at > len(body) or not page.has_only_runs:
+        raise ValueError("nobody knows where the texts of a page begin")
+    if at == len(body):
         return Lengths()
     prefixes = _Numbers(body, at, page.values)
     prefixes.go_through()

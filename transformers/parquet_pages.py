@@ -19,6 +19,7 @@ _FIELDS = {_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}
 _VALUES = 1
 _ENCODING = {_DATA: 2, _DICTIONARY: 2, _DATA_V2: 4}
 _LEVELS_ENCODING, _LEVELS_SIZE, _OTHER_LEVELS_SIZE = 4, 6, 5
+_LEVELS_ENCODINGS = (3, 4)
 
 _DICTIONARY_ENCODINGS = frozenset({2, 8})
 _BIT_PACKED = 4
@@ -59,6 +60,11 @@ class Page:
     def levels_size(self) -> int | None:
         """The bytes of the repetition levels, which then are not compressed; None where they are with all the rest."""
         return _not_negative(self.more[_LEVELS_SIZE]) if self.kind == _DATA_V2 else None
+
+    @property
+    def has_only_runs(self) -> bool:
+        """Whether no levels stand one after the other."""
+        return self.kind != _DATA or _BIT_PACKED not in {self.more[field] for field in _LEVELS_ENCODINGS}
 
     @property
     def all_levels_size(self) -> int:

@@ -156,6 +156,18 @@ def same(one, other):
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
+@pytest.mark.parametrize("codec", ["none", "snappy"])
+def test_a_column_without_nulls_has_no_levels(codec):
+    """In the second version of pages, what is not compressed is known by its sizes, also where it has no levels."""
+    target = io.BytesIO()
+    texts = [chr(97 + number % 26) * 3 for number in range(26)]
+    table = pa.table({COLUMN: texts}, schema=pa.schema([pa.field(COLUMN, pa.string(), nullable=False)]))
+    options = {"use_dictionary": False, "column_encoding": {COLUMN: "DELTA_BYTE_ARRAY"}, "data_page_version": "2.0"}
+    pq.write_table(table, target, compression=codec, **options)
+
+    assert known(target.getvalue()).longest < 10
+
+
 def test_damaged_lengths_are_an_error_or_other_texts():
     """Whatever byte of a page is another one: no look at it fails, and nothing is unpacked without bounds."""
     values = [f"text {number}" for number in range(40)]
