@@ -158,18 +158,19 @@ class FaultCases:
     @beside_threads_only
     def test_processes_that_are_killed_lose_and_double_nothing(self, trial: Trial) -> None:
         """All Python processes are killed again and again: the run goes on by itself, and each record comes once."""
-        for number in range(4):
-            trial.add(f"piece-{number}", 1500)
         with trial.running(tasks__max="2", transaction__boundary="poll", max__poll__records="20") as running:
-            for seen in (1, 1500, 3000, 4500):
-                trial.await_values(seen)
+            for number in range(4):
+                # Only now, so that there is work, and with it a worker, behind each kill.
+                trial.add(f"piece-{number}", 750)
+                trial.add(f"another-{number}", 750)
+                trial.await_values(1500 * number + 1)
                 _kill_python_workers()
             trial.await_values(6000)
             summary = running.stop()
 
         assert (summary.state, summary.error) == ("COMPLETED", None)
         assert sorted(trial.values()) == sorted(trial.everything())
-        assert [trial.records_done(piece) for piece in trial.pieces] == [1500] * 4
+        assert [trial.records_done(piece) for piece in trial.pieces] == [750] * 8
 
 
 def _kill_python_workers() -> None:
