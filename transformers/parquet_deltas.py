@@ -36,13 +36,13 @@ def lengths(file: "pq.ParquetFile", group: Group, number: int, source: Any, *, r
     Where a page is damaged a text may have any length; what reads the page finds the damage.
     """
     column, chunk = file.schema.column(number), file.metadata.row_group(group.index).column(number)
-    levels = [bool(column.max_repetition_level), bool(column.max_definition_level)]
+    levels = bool(column.max_repetition_level) + bool(column.max_definition_level)
     found, window = Lengths(), Window(source, extent(chunk)[1])
     try:
         for page in pages(window, extent(chunk), chunk.num_values):
             if page.is_delta:
                 body = unpacked(page, window, codec=chunk.compression, ratio=ratio)
-                one = _of_page(page, bytes(body), sum(levels))
+                one = _of_page(page, bytes(body), levels)
                 found = Lengths(max(found.longest, one.longest), found.total + one.total)
     except (*DAMAGE, OSError):
         return Lengths(sys.maxsize, found.total)

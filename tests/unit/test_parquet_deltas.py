@@ -1,7 +1,7 @@
 """Texts in Parquet that are written as what differs from the one before: long ones take next to nothing in the file."""
 
 import io
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pyarrow as pa
 import pytest
@@ -49,19 +49,10 @@ def known(data, ratio=1000):
     return lengths(file, group, 0, io.BytesIO(data), ratio=ratio)
 
 
-EACH_WAY = [
-    pytest.mark.parametrize("codec", ["none", "snappy", "zstd"]),
-    pytest.mark.parametrize("version", ["1.0", "2.0"]),
-]
+EACH_WAY = pytest.mark.parametrize(("version", "codec"), [*product(["1.0", "2.0"], ["none", "snappy", "zstd"])])
 
 
-def each_way(test):
-    for mark in EACH_WAY:
-        test = mark(test)
-    return test
-
-
-@each_way
+@EACH_WAY
 def test_long_texts_of_few_bytes_are_unpacked_eight_megabytes_at_a_time(version, codec):
     """Two thousand texts of 200 KB, which are a few KB in the file, are never in memory together."""
     values = [LONG + str(number) for number in range(2000)]
@@ -78,7 +69,7 @@ def test_long_texts_of_few_bytes_are_unpacked_eight_megabytes_at_a_time(version,
     assert len(data) < 500_000
 
 
-@each_way
+@EACH_WAY
 def test_texts_that_are_paid_for_come_many_at_a_time(version, codec):
     """Ordinary texts, nulls and empty ones among them, are read in batches as large as any."""
     values = [None if number % 7 == 0 else "" if number % 5 == 0 else f"text {number}" for number in range(6000)]
@@ -99,7 +90,7 @@ def test_bytes_of_one_size_by_their_differences_are_bounded():
     assert max(len(batch.values) for batch in found) <= 84
 
 
-@each_way
+@EACH_WAY
 def test_lists_of_more_than_their_bytes_may_hold_are_refused(version, codec):
     """A row whose texts are more than max.decompression.ratio allows is an error before it is unpacked."""
     rows = [["a"], [LONG + str(number) for number in range(1500)]]
@@ -169,7 +160,7 @@ def test_a_column_without_nulls_has_no_levels(codec):
 
 
 def test_damaged_lengths_are_an_error_or_other_texts():
-    """Whatever byte of a page is another one: no look at it fails, and nothing is unpacked without bounds."""
+    """Whatever byte of a page is another one: it is an error of the object, or as many texts as there were."""
     values = [f"text {number}" for number in range(40)]
     data = written(values)
     chunk = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(0)
