@@ -1,5 +1,6 @@
 """A Kafka sink that dies before a certain call to Kafka: for tests that die at every step in turn."""
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     import pytest
 
 __all__ = ["Death", "DyingKafkaSink", "DyingProducer", "DyingWriter", "install_dying_sink"]
+
+# Dropped at the very moment at which it tells the coordinator of a new partition, a producer of librdkafka ends the
+# process (an assertion in rd_kafka_txn_handle_AddPartitionsToTxn). One that is closed is past that; the dead are not
+# closed, so they are dropped a few deaths later.
+LATELY: deque[Any] = deque(maxlen=8)
 
 PLUGIN = "[headrace.sinks]\ndying = headrace.testing.dying_sink:DyingKafkaSink\n"
 
@@ -112,6 +118,9 @@ class DyingProducer:
     death: Death
     is_sound: ClassVar[bool] = False
     """Nobody else is to have it, so it is closed where another would be kept."""
+
+    def __attrs_post_init__(self) -> None:
+        LATELY.append(self.living)
 
     @property
     def is_open(self) -> bool:
