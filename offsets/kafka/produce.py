@@ -14,12 +14,15 @@ from headrace.framework.record import Header
 from headrace.offsets.hashing import partition_for
 from headrace.offsets.kafka.patience import STEP_S, Patience, timed_out
 
-__all__ = ["KeyPartitions", "produce_all"]
+__all__ = ["KeyPartitions", "produce_all", "sent_but_little"]
 
 METADATA_WITHIN_S = 30.0
 ROOM_WITHIN_S = 0.05
 KNOWN_FOR_S = 60.0
 WORTH_IT = 16
+LITTLE = 5000
+LOOK_EVERY_S = 0.002
+AT_REST_S = 0.02
 
 
 def produce_all(
@@ -82,6 +85,27 @@ def _await_room(producer: Producer, topic: str, patience: Patience) -> None:
                 f"Kafka took none of {full} records for {topic} and others within {wait.so_far_s:.0f} s; "
                 "check that the broker is up"
             )
+
+
+def sent_but_little(producer: Producer) -> bool:
+    """Wait for a moment while requests that are full go out; whether the rest is worth a flush.
+
+    While somebody flushes, the library's own thread asks without a pause whether it may send the next request, which it
+    may not before the last one is answered. With much to send that is more CPU than sending it. So what goes out by
+    itself is waited for: until a request's worth is left, or nothing has gone for 20 ms.
+    """
+    left, began = len(producer), time.monotonic()
+    moved = began
+    while left > LITTLE:
+        producer.poll(LOOK_EVERY_S)
+        now, before, left = time.monotonic(), left, len(producer)
+        if left < before:
+            moved = now
+        if now - moved >= AT_REST_S:
+            return True
+        if now - began >= STEP_S:
+            return False
+    return True
 
 
 @attrs.define

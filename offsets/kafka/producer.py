@@ -17,7 +17,7 @@ from headrace.framework.errors import (
 )
 from headrace.framework.record import Header
 from headrace.offsets.kafka.patience import STEP_S, Patience, StoppedAt, Wait
-from headrace.offsets.kafka.produce import KeyPartitions, produce_all
+from headrace.offsets.kafka.produce import KeyPartitions, produce_all, sent_but_little
 from headrace.offsets.kafka.settings import KafkaSettings
 
 __all__ = ["TransactionalProducer"]
@@ -152,7 +152,7 @@ class TransactionalProducer:
     def _unsent(self) -> int:
         """Wait a moment for the rest to go out; older clients raise here what has become of the producer meanwhile."""
         try:
-            return self._producer.flush(STEP_S)
+            return self._producer.flush(STEP_S) if sent_but_little(self._producer) else len(self._producer)
         except KafkaException as error:
             raise self._sorted(error, "flushing") from error
 

@@ -81,8 +81,9 @@ class KafkaSettings:
         """For a producer that places records as Kafka Connect's do."""
         return {
             **self._common(),
-            # A commit flushes, and waits for no linger: it fills the requests, and holds nothing up.
-            "linger.ms": 50,
+            # A commit flushes, and waits for no linger: it fills the requests, and holds nothing up. Where a record
+            # waits longer than this for the requests before it, the library's thread spins.
+            "linger.ms": 100,
             "queue.buffering.max.messages": 500_000,
             # A queue has to hold the largest record, or that would wait for room for ever.
             "queue.buffering.max.kbytes": max(QUEUE_KB, int(self.producer.get("message.max.bytes", 0)) // 512),

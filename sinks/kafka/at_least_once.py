@@ -13,7 +13,7 @@ from headrace.framework.sink import SinkWriter
 from headrace.framework.worker.plan import OffsetsSnapshot
 from headrace.offsets.kafka.log import OffsetsLog
 from headrace.offsets.kafka.patience import STEP_S, Patience, StoppedAt
-from headrace.offsets.kafka.produce import KeyPartitions, produce_all
+from headrace.offsets.kafka.produce import KeyPartitions, produce_all, sent_but_little
 from headrace.offsets.kafka.records import Counters, Generation, counter_key
 from headrace.offsets.kafka.settings import KafkaSettings
 from headrace.offsets.kafka.view import KafkaOffsetView
@@ -158,7 +158,7 @@ class AtLeastOnceKafkaWriter(SinkWriter):
     def _unsent(self) -> int:
         """Wait a moment for the rest to go out; what has become of the producer meanwhile is raised here."""
         try:
-            return self._producer.flush(STEP_S)
+            return self._producer.flush(STEP_S) if sent_but_little(self._producer) else len(self._producer)
         except KafkaException as error:
             raise SinkError(f"records were not delivered: {error.args[0].str()}") from error
         except SystemError as error:
