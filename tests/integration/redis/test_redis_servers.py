@@ -1,6 +1,5 @@
 """Servers: those that go and come back, those that want to know who asks, clusters, sentinels."""
 
-import datetime as dt
 import ssl
 import threading
 import time
@@ -300,9 +299,9 @@ def knows_replica(asked):
         return False
 
 
-def test_tls(tmp_path):
+def test_tls(certificate_of):
     """With rediss:// the server's certificate is checked against the authority that is named, or refused."""
-    certificate, key = certificate_of("127.0.0.1", tmp_path)
+    certificate, key = certificate_of("127.0.0.1")
     with EmbeddedRedis() as server, TlsProxy(server.port, certificate, key) as proxy:
         fill(server.client())
         url = f"rediss://127.0.0.1:{proxy.port}"
@@ -311,36 +310,6 @@ def test_tls(tmp_path):
         assert harness.values() == EXPECTED
         with pytest.raises(SourceError, match=r"not trusted: check redis\.tls\.ca"):
             harness_of(url).run()
-
-
-def certificate_of(host, folder):
-    """A certificate that signs itself, and its key."""
-    import ipaddress
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
-    now = dt.datetime.now(dt.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(host))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    (folder / "server.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    (folder / "server.key").write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return folder / "server.pem", folder / "server.key"
 
 
 class TlsProxy(FaultyRedis):

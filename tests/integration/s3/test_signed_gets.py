@@ -1,18 +1,23 @@
 """GETs that we sign ourselves: as boto3 signs them, and of use only where the answer is the usual one."""
 
+import socket
+import ssl
+import threading
 import time
+from contextlib import closing
 
 import attrs
 import pytest
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
-from botocore.credentials import ReadOnlyCredentials
+from botocore.credentials import Credentials, ReadOnlyCredentials
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.framework.errors import RetriableError
 from headrace.sources.s3.client import Connection, make_client
 from headrace.sources.s3.listing import look_up
+from headrace.sources.s3.objects import S3Object
 from headrace.sources.s3.signed import Place, SignedGets, signature_headers
 from headrace.testing.faulty_s3 import Answer, CutBody, Meanwhile, Pass
 
@@ -109,7 +114,7 @@ def test_what_is_wrong_with_all_of_them_ends_it(gets, put, faulty, fault):
     found = put("piece")
     faulty.script(fault)
 
-    with pytest.raises(Exception, match=r"403|301|read|reset"):
+    with pytest.raises(Exception, match=r"403|301|closed|reset"):
         gets.fetch(found)
     assert not gets.is_of_use
 
@@ -136,3 +141,52 @@ def test_a_server_behind_a_proxy_is_boto3s(client, bucket, monkeypatch):
     elsewhere = make_client(Connection(endpoint="http://s3.example.com", access_key_id="key", secret_access_key="s"))  # noqa: S106
     assert SignedGets.for_bucket(elsewhere, bucket) is None
     elsewhere.close()
+
+
+def test_over_tls_the_server_has_to_be_trusted(certificate_of):
+    """Over TLS an object comes from a server whose certificate is of an authority that is trusted, and of its name."""
+    certificate, key = certificate_of("127.0.0.1")
+    found = S3Object(bucket="b", key="piece", etag="v", size=len(CONTENT), last_modified=0)
+    nobody, its_own = ssl.create_default_context(), ssl.create_default_context(cafile=certificate)
+    with TlsServer(certificate, key) as server:
+        with closing(server.gets("127.0.0.1", its_own)) as gets:
+            assert gets.fetch(found) == CONTENT
+        for host, trusting in (("127.0.0.1", nobody), ("localhost", its_own)):
+            with closing(server.gets(host, trusting)) as gets, pytest.raises(ssl.SSLCertVerificationError):
+                gets.fetch(found)
+
+
+class TlsServer:
+    """Answers every connection with the same object, and closes it."""
+
+    def __init__(self, certificate, key):
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(certificate, key)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.thread = threading.Thread(target=self.serve)
+
+    def gets(self, host, trusting):
+        place = Place(scheme="https", host=f"{host}:{self.listener.getsockname()[1]}", path="/", region="r")
+        return SignedGets(place, Credentials("key", "secret"), trusting)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
+        self.listener.close()
+
+    def serve(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                with self.context.wrap_socket(client, server_side=True) as secure:
+                    secure.recv(10_000)
+                    secure.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(CONTENT), CONTENT))
+            except OSError:
+                client.close()
