@@ -15,7 +15,7 @@ from headrace.framework.driver.giving_back import GivingBack
 from headrace.framework.driver.hearing import Hearing
 from headrace.framework.driver.rollup import RollUp
 from headrace.framework.driver.rule_watch import RuleWatch, Signs
-from headrace.framework.driver.stall import Stall
+from headrace.framework.driver.stall import Stall, patience_with
 from headrace.framework.driver.summary import Progress, RunSummary
 from headrace.framework.driver.task_state import TaskState
 from headrace.framework.errors import HeadraceError, RetriableError, TakenOverError
@@ -32,14 +32,12 @@ __all__ = ["Coordinator"]
 
 log = logging.getLogger(__name__)
 
-GIVE_UP_AFTER_S = 120.0
-
 
 @attrs.define(kw_only=True)
 class Coordinator:
     """Drives one run. An engine calls `tick` until `is_over`, runs the plans that it gets, and hands in the reports.
 
-    Everything is called from one thread, but for `ask_stop` and `wake`.
+    Everything is called from one thread at a time, but for `ask_stop` and `wake`.
     """
 
     config: SourceCommonConfig
@@ -95,6 +93,17 @@ class Coordinator:
         if self._host is not None:
             return self._host.is_drained
         return self.bounded and all(state.exhausted for state in self._states.values())
+
+    def look_ahead(self) -> None:
+        """While an engine gets ready for the first tick: take in what discovery has brought.
+
+        An error ends the run with that tick. Nothing else is looked at: for the stop rule the run has not begun.
+        """
+        try:
+            if self._host is not None:
+                self._host.work_off()
+        except HeadraceError as error:
+            self.error = error
 
     def tick(self) -> list[TaskPlan]:
         """Look at the topic and at what discovery has brought; the plans of the tasks that have work now.
@@ -379,19 +388,9 @@ class Coordinator:
         if failure is None:
             return
         if isinstance(failure, RetriableError):
-            lasted_s, patience_s = stall.failed(str(failure), lasted_s=report.stalled_s), self._patience_s(report)
+            lasted_s = stall.failed(str(failure), lasted_s=report.stalled_s)
+            patience_s = patience_with(report, self.config.errors_retry_timeout_ms)
             if patience_s is None or lasted_s < patience_s:
                 return
         if self.error is None or isinstance(failure, TakenOverError):
             self.error = failure
-
-    def _patience_s(self, report: TaskReport) -> float | None:
-        """How long a task may get nowhere; None is for ever.
-
-        As in Kafka Connect, what a source says can be tried again is tried for ever unless the configuration sets an
-        end to it. An attempt that failed as a whole is more than that: then it is Kafka that does not answer.
-        """
-        configured = self.config.errors_retry_timeout_ms
-        if configured > 0:
-            return configured / 1000
-        return GIVE_UP_AFTER_S if configured == 0 and report.error is not None else None

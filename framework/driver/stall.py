@@ -7,12 +7,15 @@ from datetime import UTC, datetime
 
 import attrs
 
-__all__ = ["Stall"]
+from headrace.framework.worker.plan import TaskReport
+
+__all__ = ["Stall", "patience_with"]
 
 log = logging.getLogger(__name__)
 
 SAY_AFTER_S = 10.0
 SAY_EVERY_S = 30.0
+GIVE_UP_AFTER_S = 120.0
 
 
 @attrs.define
@@ -70,3 +73,14 @@ class Stall:
         log.warning("%s: %s", self.connector, word)
         if first:
             self.warn(word)
+
+
+def patience_with(report: TaskReport, errors_retry_timeout_ms: int) -> float | None:
+    """How many seconds a task that reports a failure may get nowhere; None is for ever.
+
+    As in Kafka Connect, what a source says can be tried again is tried for ever unless the configuration sets an end to
+    it. An attempt that failed as a whole is more than that: then it is Kafka that does not answer.
+    """
+    if errors_retry_timeout_ms > 0:
+        return errors_retry_timeout_ms / 1000
+    return GIVE_UP_AFTER_S if errors_retry_timeout_ms == 0 and report.error is not None else None

@@ -46,6 +46,8 @@ class SparkEngine:
     _checkpoint: Path = attrs.field(init=False)
     _query: StreamingQuery | None = attrs.field(default=None, init=False)
     _over: threading.Event = attrs.field(factory=threading.Event, init=False)
+    _turn: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    _is_ticking: bool = attrs.field(default=False, init=False)
     _source: bytes | None = attrs.field(default=None, init=False)
     _workers: ReadyWorkers | None = attrs.field(default=None, init=False)
     _failed_batches: int = attrs.field(default=0, init=False)
@@ -83,9 +85,22 @@ class SparkEngine:
     def wait(self) -> None:
         """Wait until the run is over, then end the query."""
         query = self._query
-        while query is not None and query.isActive and not self._over.wait(0.2):
-            pass
-        self._end_query()
+        try:
+            self._look_ahead()
+            while query is not None and query.isActive and not self._over.wait(0.2):
+                pass
+        finally:
+            self._end_query()
+
+    def _look_ahead(self) -> None:
+        """Take in what discovery brings until the query's first tick, which is seconds away."""
+        while self._query is not None and self._query.isActive:
+            with self._turn:
+                if self._is_ticking:
+                    return
+                self.coordinator.wake.clear()
+                self.coordinator.look_ahead()
+            self.coordinator.wake.wait(LOOK_UP_EVERY_S)
 
     def _end_query(self) -> None:
         query, self._query = self._query, None
@@ -104,6 +119,8 @@ class SparkEngine:
     def _on_tick(self, _rows: DataFrame, _number: int) -> None:
         """One micro-batch: Spark calls this in the driver's own process, and calls again when it returns."""
         coordinator = self.coordinator
+        with self._turn:
+            self._is_ticking = True
         plans = coordinator.tick()
         if plans:
             self._run_batch(plans)

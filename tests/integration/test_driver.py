@@ -313,6 +313,69 @@ class TestRequests:
         assert values == [b"0", b"1", b"2"]
 
 
+class OneByOne(SplitEnumerator):
+    """Finds a piece with each look, one after the other; a name that is none is an error of the look."""
+
+    def __init__(self, context, place):
+        self.context, self.left = context, list(place.pieces)
+
+    @override
+    def start(self):
+        self.look()
+
+    def look(self):
+        self.context.call_async(self.found, self.take_in)
+
+    def found(self):
+        if not self.left[0]:
+            raise SourceError("nothing is called like that")
+        return self.left.pop(0)
+
+    def take_in(self, name):
+        self.context.assign_split(Piece(name), 0)
+        if self.left:
+            self.look()
+        else:
+            self.context.signal_no_more_splits(0)
+
+
+class OneByOneSource(PieceSource):
+    @override
+    def create_enumerator(self, context, state):
+        return OneByOne(context, self.place)
+
+
+class TestLookingAhead:
+    """What an engine has done before the first tick, while it gets ready."""
+
+    def test_what_is_found_before_the_first_tick_is_in_its_plans(self, connector):
+        """Discovery goes on, look after look, and nothing of it waits for the engine."""
+        place = Place({name: [b"value"] for name in ("a", "b", "c")})
+        driver = connector.coordinator(source_of(OneByOneSource, place))
+        while driver.progress().objects_known < 3:
+            driver.wake.wait(60)
+            driver.wake.clear()
+            driver.look_ahead()
+
+        [plan] = driver.tick()
+        driver.finish()
+
+        assert len(plan.splits) == 3
+        assert plan.no_more_splits
+
+    def test_a_failure_of_discovery_ends_the_run_with_the_first_tick(self, connector):
+        """An error is kept for whoever drives the run: there are no plans, and it is over."""
+        driver = connector.coordinator(source_of(OneByOneSource, Place({"": []})))
+        while driver.error is None:
+            driver.wake.wait(60)
+            driver.wake.clear()
+            driver.look_ahead()
+
+        assert driver.tick() == []
+        assert driver.is_over
+        assert "nothing is called like that" in driver.finish().error
+
+
 class TestMemory:
     def test_a_resolved_start_survives_the_restart_of_an_idle_source(self, connector):
         """What "latest" once meant is remembered, though nothing was read: what came between two runs is read."""
