@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from headrace.framework.compat import override
 from headrace.testing import GuardedProcess, S3Harness, create_topic, read_topic
 from headrace.testing.faulty_s3 import FaultyS3
+from headrace.testing.processes import connected_from
 from headrace.testing.spark_cluster import SparkCluster
 
 log = logging.getLogger(__name__)
@@ -25,15 +26,18 @@ WITHIN_S = 120.0
 
 @attrs.define
 class SlowS3(FaultyS3):
-    """A server that takes `seconds` for every object that it is asked for."""
+    """A server that takes `seconds` for every object that it is asked for; `waiting` are the ports of who has asked."""
 
     seconds: float = 0.0
+    waiting: set = attrs.field(factory=set, init=False)
     _never: threading.Event = attrs.field(factory=threading.Event, init=False)
 
     @override
     def take(self, request):
         if request.is_object_get:
+            self.waiting.add(request.port)
             self._never.wait(self.seconds)
+            self.waiting.discard(request.port)
         return super().take(request)
 
 
@@ -152,6 +156,10 @@ class Job:
             piece = [b'{"line":%d}' % (first + number * lines + line) for line in range(lines)]
             self.harness.add(f"{first:06}-{number:04}", piece)
             self.lines += piece
+
+    def readers(self):
+        """The processes that wait for an object right now."""
+        return connected_from(set(self.harness.faulty.waiting))
 
     def slow_down(self, seconds):
         """Have every object take so long to fetch, from now on."""

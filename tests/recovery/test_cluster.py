@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
-import psutil
 import pytest
 
 import headrace
@@ -17,6 +16,7 @@ from headrace.framework.compat import override
 from headrace.framework.run import Run, on_spark
 from headrace.framework.spark.session import session
 from headrace.testing.faulty_s3 import Fault
+from headrace.testing.processes import connected_from
 
 pytestmark = pytest.mark.slow
 
@@ -47,9 +47,7 @@ class NoteReader(Fault):
 
     @override
     def before(self, request):
-        for connection in psutil.net_connections("tcp4"):
-            if connection.laddr.port == request.port and connection.pid is not None:
-                self.seen.add(connection.pid)
+        self.seen.update(connected_from({request.port}))
 
 
 @attrs.frozen

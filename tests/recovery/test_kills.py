@@ -12,8 +12,6 @@ import time
 import psutil
 import pytest
 
-from headrace.testing.processes import python_workers
-
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 SPARK = ("--engine", "spark", "--master", "local[2]")
@@ -55,10 +53,7 @@ def test_a_python_worker(job, at_random):
     """Twelve times a Python worker of a run is killed; the run goes on by itself."""
     running = job.start(*SPARK, **OFTEN_OPEN)
 
-    def workers():
-        return python_workers(running.pid)
-
-    counted = kill_again_and_again(job, at_random, running, workers, times=12)
+    counted = kill_again_and_again(job, at_random, running, job.readers, times=12)
 
     assert counted == 12
     finish(job, running)
@@ -68,7 +63,11 @@ def test_an_executor(job, cluster, at_random):
     """Eight times an executor of a cluster is killed, a JVM with its Python workers; the run goes on by itself."""
     running = job.start("--master", cluster.url, env={**os.environ, **cluster.variables}, **OFTEN_OPEN)
 
-    counted = kill_again_and_again(job, at_random, running, cluster.executors, times=8)
+    def at_work():
+        readers = job.readers()
+        return [executor for executor in cluster.executors() if readers & below(executor)]
+
+    counted = kill_again_and_again(job, at_random, running, at_work, times=8)
 
     assert counted == 8
     finish(job, running)
@@ -87,7 +86,7 @@ def kill_again_and_again(job, at_random, running, victims, *, times):
         if not alive or stable == high:
             continue
         aborted = job.watch.aborted()
-        os.kill(at_random.choice(alive), signal.SIGKILL)
+        os.kill(at_random.choice(sorted(alive)), signal.SIGKILL)
         _, high = job.watch.ends()
         job.watch.await_resolved(high, running)
         counted += job.watch.aborted() > aborted
@@ -101,6 +100,14 @@ def finish(job, running):
     running.signal(signal.SIGTERM)
     assert running.wait() == 143, running.tail(40)
     job.assert_each_line_once()
+
+
+def below(pid):
+    """The processes that one has started, and those that they have."""
+    try:
+        return {process.pid for process in psutil.Process(pid).children(recursive=True)}
+    except psutil.NoSuchProcess:
+        return set()
 
 
 def kill_with_all_below(running):

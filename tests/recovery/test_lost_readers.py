@@ -21,6 +21,7 @@ from headrace.testing.faulty_files import STUCK, FaultScript
 from headrace.testing.faulty_redis import PASS
 from headrace.testing.faulty_s3 import Answer, CutBody, Fault
 from headrace.testing.files_harness import FilesHarness
+from headrace.testing.processes import connected_from
 from headrace.testing.redis_harness import RedisHarness
 from headrace.testing.trial import Trial, fresh_name
 
@@ -60,9 +61,8 @@ class KillAsker(Fault):
     @override
     def before(self, request):
         self.trial.await_values(1)
-        for connection in psutil.net_connections("tcp4"):
-            if connection.laddr.port == request.port and connection.pid not in {None, os.getpid()}:
-                os.kill(connection.pid, signal.SIGKILL)
+        for reader in connected_from({request.port}) - {os.getpid()}:
+            os.kill(reader, signal.SIGKILL)
         return Answer(503, "SlowDown").before(request)
 
 

@@ -7,14 +7,14 @@ import socket
 import subprocess
 import sys
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import attrs
 
-__all__ = ["GuardedProcess", "free_port", "python_workers"]
+__all__ = ["GuardedProcess", "connected_from", "free_port", "python_workers"]
 
 GUARD = Path(__file__).with_name("guard.py")
 MUCH_OUTPUT = 1024 * 1024
@@ -43,6 +43,14 @@ def python_workers(pid: int) -> list[int]:
             if DAEMON in process.cmdline():
                 forked[process.pid] = process.ppid()
     return [pid for pid, parent in forked.items() if parent in forked]
+
+
+def connected_from(ports: Collection[int]) -> set[int]:
+    """The processes that have connected to somewhere from one of these ports of this machine."""
+    import psutil  # noqa: PLC0415 - comes with the extra `dev`
+
+    found = psutil.net_connections("tcp4")
+    return {one.pid for one in found if one.laddr and one.laddr.port in ports and one.pid is not None}
 
 
 @attrs.define
