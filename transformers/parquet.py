@@ -224,7 +224,7 @@ class _Reading:
                 raise self._bad("the row group has fewer rows than the footer says", None)
             if check is not None:
                 wrong = self._read(partial(check.wrong, batch))
-                self._inexact = {before + row: name for row, name in wrong.items()}
+                self._inexact = {before + row: why for row, why in wrong.items()}
             batch = self._cast(batch)
             most = min(4 * most, _fitting(batch.num_rows, batch.nbytes))
             skip = min(max(0, self.done - before), batch.num_rows)
@@ -314,8 +314,7 @@ class _Reading:
         inexact = min((row for row in self._inexact if self.done <= row < self.done + count), default=None)
         if inexact is None:
             return long, f"the row has more than {self.options.max_record_bytes} bytes, see max.record.bytes"
-        name, fault = self._inexact[inexact], self.options.int96.fault
-        return inexact - self.done, f"an INT96 timestamp in the column {name!r} {fault}, see parquet.int96"
+        return inexact - self.done, self._inexact[inexact]
 
     def _too_long(self, batch: Any) -> int | None:
         limit = self.options.max_record_bytes

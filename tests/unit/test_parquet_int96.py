@@ -104,6 +104,34 @@ def test_the_last_microsecond_has_both(digits, fits):
     assert (error is None) == fits
 
 
+DAYS_TO_1970, DAY_US = 2_440_588, 86_400_000_000
+LAST_DAY = (2**63 - 1) // DAY_US
+
+
+@pytest.mark.parametrize("days", [LAST_DAY + 1, 10 * LAST_DAY, 2**31 - 1 - DAYS_TO_1970, 2**32 - 1 - DAYS_TO_1970])
+@pytest.mark.parametrize("unit", ["microseconds", "nanoseconds"])
+def test_a_day_that_no_64_bits_hold_is_an_error(days, unit):
+    """A day of a damaged file is an error of its row in whichever unit, and does not come as another one."""
+    other = 12_345 * 86_400_000_000_000
+    day = (12_345 + DAYS_TO_1970).to_bytes(4, "little")
+    data = times([0, other]).replace(day, (days + DAYS_TO_1970).to_bytes(4, "little"))
+
+    values, error = read(data, parquet_int96=unit)
+
+    assert values == [{"t": 0}]
+    assert error.where.position == "record 2"
+    assert f"in the column 't' is beyond the 64 bits of {unit}" in error.message
+
+
+def test_the_last_day_of_microseconds_is_read():
+    """What 64 bits of microseconds hold is read up to the last day that they hold as a whole."""
+    other = 12_345 * 86_400_000_000_000
+    day = (12_345 + DAYS_TO_1970).to_bytes(4, "little")
+    data = times([0, other]).replace(day, (LAST_DAY - 1 + DAYS_TO_1970).to_bytes(4, "little"))
+
+    assert read(data) == ([{"t": 0}, {"t": (LAST_DAY - 1) * DAY_US}], None)
+
+
 def test_such_a_row_can_be_passed_over():
     """With errors.tolerance=all it is one rejected piece, and the rows around it are read."""
     data = times([1000, 1001, 2000, 2002, 3000])
