@@ -8,7 +8,7 @@ import attrs
 
 from headrace.framework.compat import override
 
-__all__ = ["MARK_BYTES", "Content", "LocalContent", "fingerprint", "same_beginning"]
+__all__ = ["MARK_BYTES", "Content", "HeldContent", "LocalContent", "fingerprint", "same_beginning"]
 
 MARK_BYTES = 1024
 
@@ -46,6 +46,21 @@ class LocalContent(Content):
     def before(self, position: int) -> str:
         start = max(0, position - MARK_BYTES)
         return fingerprint(os.pread(self.descriptor, position - start, start))
+
+
+@attrs.frozen
+class HeldContent(Content):
+    """The content of a file that is held as a whole."""
+
+    data: bytes
+
+    @override
+    def head(self, size: int) -> str:
+        return fingerprint(self.data[:size])
+
+    @override
+    def before(self, position: int) -> str:
+        return fingerprint(self.data[max(0, position - MARK_BYTES) : position])
 
 
 def same_beginning(one: int, other: int) -> bool:

@@ -1,5 +1,6 @@
 """Files that are there as a whole when they are found."""
 
+import io
 import os
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
@@ -12,12 +13,15 @@ from headrace.framework.stage import Stage
 from headrace.sources.files.config import FilesConfig
 from headrace.sources.files.entry import COMPLETE, SIZE, TAIL, Action, FileOffsetEntry, file_key, what_to_do
 from headrace.sources.files.failures import file_failures
-from headrace.sources.files.fingerprint import LocalContent
+from headrace.sources.files.fingerprint import Content, HeldContent, LocalContent
 from headrace.sources.files.objects import FoundFile, is_url
 from headrace.sources.files.portion import Portions
 from headrace.sources.files.splits import FileSplit
 
 __all__ = ["WholeFiles"]
+
+HELD_BYTES = 64 * 1024
+"""Files up to this size are read at once: each call of the system lets other threads have the interpreter."""
 
 
 @attrs.frozen
@@ -44,13 +48,14 @@ class WholeFiles:
 
     def _read_local(self, path: str, descriptor: int) -> Iterator[RecordBatch]:
         found = FoundFile.from_stat(path, os.fstat(descriptor))
-        content = LocalContent(descriptor)
+        held = _held(found, descriptor)
+        content = LocalContent(descriptor) if held is None else HeldContent(held)
         entry = self._entry(found, content)
         if entry is None:
             return
 
         def opener() -> BinaryIO:
-            return open(descriptor, "rb", buffering=0, closefd=False)
+            return open(descriptor, "rb", buffering=0, closefd=False) if held is None else io.BytesIO(held)
 
         def at_end(offset: dict[str, Any]) -> dict[str, Any]:
             return _finished(offset, _size_read(found, descriptor))
@@ -69,7 +74,7 @@ class WholeFiles:
 
         yield from self.portions.records(entry, opener, found.size, at_end=lambda offset: _finished(offset, found.size))
 
-    def _entry(self, found: FoundFile, content: LocalContent | None) -> FileOffsetEntry | None:
+    def _entry(self, found: FoundFile, content: Content | None) -> FileOffsetEntry | None:
         """The entry to read on from, or None if there is nothing to read."""
         stored = self.stored(found.path)
         grows = self.portions.transformer.grows
@@ -89,6 +94,18 @@ class WholeFiles:
         entry = base or FileOffsetEntry(file_key(found.path), {})
         tail = entry.get_string(TAIL)
         return entry.from_properties(entry.properties_at(decision.position, tail=tail)).of_version(found, content)
+
+
+def _held(found: FoundFile, descriptor: int) -> bytes | None:
+    """All of a small file, in one call; None where it is not small, or not as long any more as it was found."""
+    if found.size > HELD_BYTES:
+        return None
+    with file_failures(Where(stage=Stage.READ, object=found.path)):
+        data = os.read(descriptor, HELD_BYTES + 1)
+        if len(data) == found.size:
+            return data
+        os.lseek(descriptor, 0, os.SEEK_SET)
+    return None
 
 
 def _size_read(found: FoundFile, descriptor: int) -> int:

@@ -16,8 +16,11 @@ import pytest
 from headrace.framework.driver import stall
 from headrace.framework.errors import ConfigError, DataError, RetriableError, SinkError, SourceError
 from headrace.framework.stage import Stage
+from headrace.sources.files import whole
+from headrace.sources.files.fingerprint import fingerprint
 from headrace.sources.files.system import LocalFiles
 from headrace.sources.files.urls import UrlFiles
+from headrace.sources.files.whole import HELD_BYTES
 from headrace.testing.memory import MemoryWriter
 from headrace.testing.split_harness import SplitHarness
 
@@ -152,6 +155,47 @@ def test_a_last_line_without_its_end_is_a_record(folder):
     (folder / "a").write_bytes(b"one\ntwo")
     harness = harness_of(folder)
     harness.run()
+    assert harness.values() == [b"one", b"two"]
+
+
+@pytest.mark.parametrize("size", [HELD_BYTES - 1, HELD_BYTES, HELD_BYTES + 1])
+def test_small_files_are_read_as_large_ones_are(folder, size):
+    """A file that is held as a whole has the records and the marks of one that is read piece by piece, and goes on."""
+    content = b"".join(b"%015d\n" % number for number in range(HELD_BYTES // 16))[: size - 1] + b"\n"
+    content += b"\n" * (size - len(content))
+    (folder / "a").write_bytes(content)
+    harness = harness_of(folder)
+    harness.run()
+
+    entry = harness.offset(filename=str(folder / "a"))
+    assert harness.values() == content.splitlines()
+    assert (entry["position"], entry["size"], entry["complete"]) == (size, size, True)
+    assert (entry["head"], entry["tail"]) == (fingerprint(content[:1024]), fingerprint(content[-1024:]))
+
+    with (folder / "a").open("ab") as file:
+        file.write(b"more\n")
+    harness.run()
+    assert harness.values() == [*content.splitlines(), b"more"]
+
+
+def test_a_small_file_that_grows_while_it_is_opened_is_read_to_its_end(folder, monkeypatch):
+    """What is written between the look at a file's size and its reading is neither lost nor doubled."""
+    path = put(folder / "a", "one")
+    hold, looked = whole._held, []
+
+    def write_and_hold(found, descriptor):
+        if not looked:
+            looked.append(found.path)
+            with path.open("a") as file:
+                file.write("two\n")
+        return hold(found, descriptor)
+
+    monkeypatch.setattr(whole, "_held", write_and_hold)
+    harness = harness_of(folder)
+    harness.run()
+    harness.run()
+
+    assert looked
     assert harness.values() == [b"one", b"two"]
 
 
