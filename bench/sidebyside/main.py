@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="little data, one round: shows that it runs, not how fast")
     size.add_argument("--full", action="store_true", help="more data: an hour")
-    parser.add_argument("--rounds", type=int, help="of each (3; 1 with --quick)")
+    parser.add_argument("--rounds", type=int, help="of each (5; 1 with --quick)")
     parser.add_argument("--no-peers", action="store_true", help="without Spark's own pipeline and Kafka Connect")
     parser.add_argument("--out", type=Path, help="folder of results.json and .svg (.bench; quick and full ones below)")
     parser.add_argument(
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if unknown := [name for name in chosen.scenarios if name not in known]:
         parser.error(f"there is no scenario {', '.join(unknown)}: choose of {', '.join(known)}")
     wanted = [known[name] for name in chosen.scenarios or known]
-    found = measured(wanted, size=how, rounds=chosen.rounds or (1 if chosen.quick else 3), peers=not chosen.no_peers)
+    found = measured(wanted, size=how, rounds=chosen.rounds or (1 if chosen.quick else 5), peers=not chosen.no_peers)
     save(found, results, keep=bool(chosen.scenarios))
 
 
