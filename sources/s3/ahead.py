@@ -4,7 +4,6 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, wait
 
 import attrs
 
@@ -51,10 +50,10 @@ class Ahead:
 
     fetch: Fetch
     stopping: threading.Event
-    _asked: dict[S3Object, Future[Fetched]] = attrs.field(factory=dict, init=False)
-    _work: queue.SimpleQueue[tuple[S3Object, Future[Fetched]] | None] = attrs.field(
-        factory=queue.SimpleQueue, init=False
-    )
+    _asked: dict[S3Object, Fetched | None] = attrs.field(factory=dict, init=False)
+    _awaited: S3Object | None = attrs.field(default=None, init=False)
+    _came: threading.Condition = attrs.field(factory=threading.Condition, init=False)
+    _work: queue.SimpleQueue[S3Object | None] = attrs.field(factory=queue.SimpleQueue, init=False)
     _threads: int = attrs.field(default=0, init=False)
     _closed: threading.Event = attrs.field(factory=threading.Event, init=False)
 
@@ -64,10 +63,9 @@ class Ahead:
             if len(self._asked) >= MOST_HELD:
                 return
             if 0 < found.size <= SMALL_BYTES and found not in self._asked and not unless(found):
-                future: Future[Fetched] = Future()
-                self._asked[found] = future
+                self._asked[found] = None
                 self._start_thread()
-                self._work.put((found, future))
+                self._work.put(found)
 
     @property
     def has_room(self) -> bool:
@@ -76,21 +74,26 @@ class Ahead:
 
     def take(self, found: S3Object) -> Fetched | None:
         """What came of an object; None where it was not asked for, or the task is to stop before it is there."""
-        future = self._asked.pop(found, None)
-        if future is None:
+        if found not in self._asked:
             return None
-        while not future.done():
-            if self.stopping.is_set():
-                return None
-            wait([future], _CHECK_S)
-        return future.result()
+        with self._came:
+            self._awaited = found
+            while self._asked.get(found) is None and not self._is_to_end:
+                self._came.wait(_CHECK_S)
+            self._awaited = None
+            return self._asked.pop(found, None)
 
     def close(self) -> None:
         """Fetch nothing more; what is under way ends by itself, soon, and is dropped."""
         self._closed.set()
-        self._asked.clear()
+        with self._came:
+            self._asked.clear()
         for _ in range(self._threads):
             self._work.put(None)
+
+    @property
+    def _is_to_end(self) -> bool:
+        return self.stopping.is_set() or self._closed.is_set()
 
     def _start_thread(self) -> None:
         if self._threads < AT_ONCE:
@@ -98,12 +101,18 @@ class Ahead:
             threading.Thread(target=self._run, name="s3-ahead", daemon=True).start()
 
     def _run(self) -> None:
-        while (item := self._work.get()) is not None and not self._closed.is_set():
-            found, future = item
+        while (found := self._work.get()) is not None and not self._closed.is_set():
             result = Fetched()
             try:
                 result.content = self.fetch(found, self._closed, result.count)
             except Exception as error:  # noqa: BLE001 - the reader asks again by himself, and learns why
                 log.debug("%s is not fetched ahead: %s", found.uri, error)
             finally:
-                future.set_result(result)
+                self._hand_over(found, result)
+
+    def _hand_over(self, found: S3Object, result: Fetched) -> None:
+        with self._came:
+            if found in self._asked:
+                self._asked[found] = result
+            if found == self._awaited:
+                self._came.notify()

@@ -85,3 +85,45 @@ def test_a_stop_waits_for_no_answer():
     assert ahead.take(found) is None
     ahead.close()
     answer.set()
+
+
+def test_what_was_given_up_is_dropped():
+    """An answer that comes when nobody waits for its object any more is kept by nobody."""
+    stopping, answer, asked = threading.Event(), threading.Event(), threading.Event()
+
+    def fetch(*_):
+        asked.set()
+        return b"x" if answer.wait(30) else b""
+
+    ahead = Ahead(fetch, stopping)
+    (found,) = objects(1)
+    ahead.ask([found], unless=never)
+    assert asked.wait(30)
+    stopping.set()
+    assert ahead.take(found) is None
+    stopping.clear()
+    answer.set()
+
+    assert ahead.take(found) is None
+    ahead.close()
+
+
+def test_whoever_waits_gets_on_when_it_is_closed():
+    """Closing it ends the waiting for an answer that is still under way."""
+    asked, answer = threading.Event(), threading.Event()
+
+    def fetch(*_):
+        asked.set()
+        return b"x" if answer.wait(30) else b""
+
+    ahead, taken = Ahead(fetch, threading.Event()), []
+    (found,) = objects(1)
+    ahead.ask([found], unless=never)
+    assert asked.wait(30)
+    waiting = threading.Thread(target=lambda: taken.append(ahead.take(found)))
+    waiting.start()
+    ahead.close()
+    waiting.join(30)
+    answer.set()
+
+    assert taken == [None]

@@ -1,8 +1,8 @@
 """An S3 server without storage: it makes the objects of a dataset whenever they are asked for.
 
 A bucket of a hundred thousand objects needs no time to fill, and one event loop with kept-alive connections costs far
-less CPU than a general server, so that what reads them is measured and not what serves them. It lists in pages and
-answers GETs of whole objects, to anybody.
+less CPU than a general server, so that what reads them is measured and not what serves them: an object is made once. It
+lists in pages and answers GETs of whole objects, to anybody.
 
     object_server.py FOLDER-OF-SIDEBYSIDE
 """
@@ -10,7 +10,8 @@ answers GETs of whole objects, to anybody.
 import asyncio
 import hashlib
 import sys
-from urllib.parse import parse_qs, unquote, urlsplit
+from functools import lru_cache
+from urllib.parse import parse_qs, unquote
 
 sys.path.insert(0, sys.argv[1])
 
@@ -21,6 +22,7 @@ from headrace.framework.compat import override
 STAMP = "2026-01-01T00:00:00.000Z"
 MODIFIED = "Thu, 01 Jan 2026 00:00:00 GMT"
 HEAD_END = b"\r\n\r\n"
+MOST_KEPT = 100_000
 
 
 class Objects(asyncio.Protocol):
@@ -46,14 +48,20 @@ class Objects(asyncio.Protocol):
 
 def answer(target: str) -> bytes:
     """The answer to a GET."""
-    url = urlsplit(target)
-    query = {name: values[0] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
-    _, bucket, key = (*url.path.split("/", 2), "")[:3]
-    if not key:
-        return packed("200 OK", listing(bucket, query).encode(), "application/xml")
+    path, _, asked = target.partition("?")
+    _, bucket, key = (*path.split("/", 2), "")[:3]
+    if key:
+        return content(key)
+    query = {name: values[0] for name, values in parse_qs(asked, keep_blank_values=True).items()}
+    return packed("200 OK", listing(bucket, query).encode(), "application/xml")
+
+
+@lru_cache(MOST_KEPT)
+def content(key: str) -> bytes:
+    """The answer to a GET of an object."""
     name, _, part = unquote(key).partition("/")
-    data = dataset(name)
-    return packed("200 OK", data.body(int(part.split("-")[1].split(".")[0])), "binary/octet-stream", etag(key))
+    body = dataset(name).body(int(part.split("-")[1].split(".")[0]))
+    return packed("200 OK", body, "binary/octet-stream", etag(key))
 
 
 def dataset(name: str) -> Dataset:
