@@ -113,9 +113,9 @@ def below(pid):
 def kill_with_all_below(running):
     """Kill a driver, unless it has just ended by itself, and wait until everything that it had started is gone."""
     try:
-        below = psutil.Process(running.pid).children(recursive=True)
+        started = psutil.Process(running.pid).children(recursive=True)
     except psutil.NoSuchProcess:
-        below = []
+        started = []
     running.kill()
-    _, alive = psutil.wait_procs(below, timeout=60)
+    _, alive = psutil.wait_procs(started, timeout=60)
     assert not alive, [process.cmdline() for process in alive]
