@@ -21,8 +21,7 @@ __all__ = ["run"]
 LOOK_EVERY_S = 0.2
 STOPS_WITHIN_S = 28.0
 
-# Splits and plans stay, so each look for garbage goes through more of them, and finds none: fewer looks, this process
-# is our own.
+# Splits and plans stay, so each look for garbage goes through more of them, and finds none. The process is our own.
 GARBAGE_AFTER = 20_000, 20, 50
 
 

@@ -108,22 +108,31 @@ def test_what_was_given_up_is_dropped():
     ahead.close()
 
 
+class Watched(threading.Event):
+    """Says when somebody who waits has looked at it."""
+
+    def __init__(self):
+        super().__init__()
+        self.looked = threading.Event()
+
+    def is_set(self):
+        self.looked.set()
+        return super().is_set()
+
+
 def test_whoever_waits_gets_on_when_it_is_closed():
     """Closing it ends the waiting for an answer that is still under way."""
-    asked, answer = threading.Event(), threading.Event()
-
-    def fetch(*_):
-        asked.set()
-        return b"x" if answer.wait(30) else b""
-
-    ahead, taken = Ahead(fetch, threading.Event()), []
+    stopping, answer, taken = Watched(), threading.Event(), []
+    ahead = Ahead(lambda *_: b"x" if answer.wait(30) else b"", stopping)
     (found,) = objects(1)
     ahead.ask([found], unless=never)
-    assert asked.wait(30)
     waiting = threading.Thread(target=lambda: taken.append(ahead.take(found)))
     waiting.start()
+    assert stopping.looked.wait(30)
     ahead.close()
-    waiting.join(30)
+    waiting.join(10)
+    ended = not waiting.is_alive()
     answer.set()
 
+    assert ended
     assert taken == [None]

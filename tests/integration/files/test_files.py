@@ -159,8 +159,10 @@ def test_a_last_line_without_its_end_is_a_record(folder):
 
 
 @pytest.mark.parametrize("size", [HELD_BYTES - 1, HELD_BYTES, HELD_BYTES + 1])
-def test_small_files_are_read_as_large_ones_are(folder, size):
+def test_small_files_are_read_as_large_ones_are(folder, monkeypatch, size):
     """A file that is held as a whole has the records and the marks of one that is read piece by piece, and goes on."""
+    looked, look = [], whole.LocalContent
+    monkeypatch.setattr(whole, "LocalContent", lambda descriptor: looked.append(descriptor) or look(descriptor))
     content = b"".join(b"%015d\n" % number for number in range(HELD_BYTES // 16))[: size - 1] + b"\n"
     content += b"\n" * (size - len(content))
     (folder / "a").write_bytes(content)
@@ -169,6 +171,7 @@ def test_small_files_are_read_as_large_ones_are(folder, size):
 
     entry = harness.offset(filename=str(folder / "a"))
     assert harness.values() == content.splitlines()
+    assert bool(looked) == (size > HELD_BYTES)
     assert (entry["position"], entry["size"], entry["complete"]) == (size, size, True)
     assert (entry["head"], entry["tail"]) == (fingerprint(content[:1024]), fingerprint(content[-1024:]))
 
