@@ -25,12 +25,12 @@ _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?+', re.DOTALL)
 _STEP = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
-def first_bad(values: Sequence[bytes]) -> tuple[int, ValueError] | None:
+def first_bad(values: Sequence[bytes], within: bytes | None = None) -> tuple[int, ValueError] | None:
     """The first of `values` that is not one JSON value, with the reason; None when all are.
 
-    White space around a value has been taken off.
+    White space around a value has been taken off. `within`, if there is such, holds them all and ASCII between them.
     """
-    accept = _accept(values)
+    accept = _accept(values, within)
     rest = iter(values)
     while True:
         try:
@@ -82,12 +82,14 @@ def _refuse_constant(name: str) -> NoReturn:
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse_constant)
 
 
-def _accept(values: Sequence[bytes]) -> Callable[[bytes], object]:
+def _accept(values: Sequence[bytes], within: bytes | None) -> Callable[[bytes], object]:
     quick = quick_check()
     if quick is None:
         return check
-    is_utf8, is_shallow = _are_utf8(values), max(map(len, values), default=0) < _SHORTEST_TOO_DEEP
-    if is_utf8 and is_shallow:
+    # A line's end is no part of a character.
+    is_utf8 = _is_utf8(b"\n".join(values) if within is None else within)
+    # A set first: there are fewer lengths than values.
+    if is_utf8 and max(set(map(len, values)), default=0) < _SHORTEST_TOO_DEEP:
         return quick
 
     def accept(value: bytes) -> None:
@@ -97,8 +99,7 @@ def _accept(values: Sequence[bytes]) -> Callable[[bytes], object]:
     return accept
 
 
-def _are_utf8(values: Sequence[bytes]) -> bool:
-    whole = values[0] if len(values) == 1 else b"\n".join(values)  # a line's end is no part of a character
+def _is_utf8(whole: bytes) -> bool:
     try:
         return whole.isascii() or bool(whole.decode())
     except UnicodeDecodeError:

@@ -1,6 +1,6 @@
 """`jsonl`: every line is one JSON value."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from headrace.framework.compat import override
 from headrace.framework.schema import JSON_TEXT
@@ -21,15 +21,12 @@ class JsonlTransformer(LineTransformer):
     schema = JSON_TEXT
 
     @override
-    def select(self, lines: list[bytes]) -> tuple[list[bytes], list[int] | None]:
-        stripped = list(map(bytes.strip, lines))
-        if all(stripped):
-            return stripped, None
-        return list(filter(None, stripped)), [index for index, line in enumerate(stripped) if line]
+    def strip(self, lines: Iterable[bytes]) -> list[bytes]:
+        return list(map(bytes.strip, lines))
 
     @override
-    def decode(self, lines: Sequence[bytes]) -> tuple[Sequence[bytes], BadLine | None]:
-        bad = first_bad(lines)
+    def decode(self, lines: Sequence[bytes], within: bytes | None = None) -> tuple[Sequence[bytes], BadLine | None]:
+        bad = first_bad(lines, within)
         if bad is None:
             return lines, None
         index, error = bad

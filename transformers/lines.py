@@ -6,7 +6,7 @@ the first line's bytes. Lines are counted from the object's beginning, blank one
 
 import io
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import Any, ClassVar
@@ -23,11 +23,10 @@ from headrace.transformers.base import ByteStream, Place, Position, Rejected, Tr
 from headrace.transformers.options import FormatOptions
 from headrace.transformers.parts import LinesWithin, named_within
 from headrace.transformers.seeking import SeekableStream
-from headrace.transformers.tolerating import lines_and_gaps
+from headrace.transformers.whole_lines import whole_lines
 
-__all__ = ["BOM", "BadLine", "LineTransformer", "split_lines"]
+__all__ = ["BOM", "BadLine", "LineTransformer"]
 
-_READ_BYTES = 256 * 1024
 _MOST_VALUES = 5000
 _FEW_VALUES = 16
 
@@ -60,13 +59,20 @@ class LineTransformer(Transformer):
     schema: ClassVar[Schema]
     """The schema of all values."""
 
-    def select(self, lines: list[bytes]) -> tuple[list[bytes], list[int] | None]:
-        """The lines that are values, and their indices among `lines`; None for the indices means every one."""
-        return lines, None
+    skips_blank: ClassVar[bool] = True
+    """Whether a line of which nothing is left is no value."""
 
     @abstractmethod
-    def decode(self, lines: Sequence[bytes]) -> tuple[Sequence[Any], BadLine | None]:
-        """The values of these lines, up to the first that is none."""
+    def strip(self, lines: Iterable[bytes]) -> list[bytes]:
+        """Each line without its end, if it has one, and without what else is none of its value."""
+
+    @abstractmethod
+    def decode(self, lines: Sequence[bytes], within: bytes | None = None) -> tuple[Sequence[Any], BadLine | None]:
+        """The values of these lines, which are stripped, up to the first that is none.
+
+        `within`, if it is known, holds them all and nothing else but what was stripped: what is true of it as a whole
+        need not be found out line by line.
+        """
 
     @override
     def configure(self, props: Mapping[str, str]) -> None:
@@ -76,10 +82,10 @@ class LineTransformer(Transformer):
     def batches(self, stream: ByteStream, start: Position) -> Iterator[ValueBatch]:
         skip = 0 if start.byte else start.records
         for block in self._blocks(stream, start if start.byte else Position()):
-            count = len(block.values) if block.lines else 1
+            count = len(block.values) if block.data else 1
             first = min(skip, count)
             skip -= first
-            if block.lines:
+            if block.data:
                 yield from self._tolerant(block, first) if self.options.tolerant else self._decoded(block, first)
             elif not first:
                 yield _gap(block, self.options.max_record_bytes)
@@ -106,28 +112,34 @@ class LineTransformer(Transformer):
             yield from self.batches(lines, attrs.evolve(start, byte=lines.position))
 
     def _blocks(self, stream: ByteStream, position: Position) -> Iterator["_Block"]:
-        for lines, size in self._lines(stream, position.line):
-            if position.byte == 0 and lines and lines[0].startswith(BOM):
-                lines[0] = lines[0].removeprefix(BOM)
+        limit, tolerant = self.options.max_record_bytes, self.options.tolerant
+        for data, size in whole_lines(stream, limit, tolerant=tolerant):
+            if not (data or tolerant):
+                raise _too_long(position.line + 1, limit)
+            if position.byte == 0 and data.startswith(BOM):
+                data, size = data.removeprefix(BOM), size - len(BOM)  # noqa: PLW2901 - the mark is before the block
                 position = attrs.evolve(position, byte=len(BOM))
-                size -= len(BOM)  # noqa: PLW2901 - the mark is before the block, not in it
                 if not size:
                     return
-            values, indices = self.select(lines)
-            yield _Block(position, lines, size, values, indices)
+            block = self._block(position, data, size)
+            yield block
             position = Position(
-                records=position.records + (len(values) if lines else 1),
+                records=position.records + (len(block.values) if data else 1),
                 byte=position.byte + size,
-                line=position.line + (len(lines) or 1),
+                line=position.line + block.lines,
             )
 
-    def _lines(self, stream: ByteStream, done: int) -> Iterator[tuple[list[bytes], int]]:
-        limit = self.options.max_record_bytes
-        return lines_and_gaps(stream, limit) if self.options.tolerant else split_lines(stream, limit, done)
+    def _block(self, start: Position, data: bytes, size: int) -> "_Block":
+        values = self.strip(io.BytesIO(data))
+        lines, indices = len(values) or 1, None
+        if self.skips_blank and not all(values):
+            indices = [index for index, value in enumerate(values) if value]
+            values = list(filter(None, values))
+        return _Block(start, data, size, lines, values, indices)
 
     def _decoded(self, block: "_Block", first: int) -> Iterator[ValueBatch]:
         for at in range(first, len(block.values), _MOST_VALUES):
-            values, bad = self.decode(block.values[at : at + _MOST_VALUES])
+            values, bad = self.decode(*block.some(at, _MOST_VALUES))
             if values:
                 yield self._batch(block, at, values)
             if bad:
@@ -145,46 +157,13 @@ class LineTransformer(Transformer):
         """The same, with each bad line as a piece; where one is bad, more are looked for a few at a time."""
         at, most = first, _MOST_VALUES
         while at < len(block.values):
-            values, bad = self.decode(block.values[at : at + most])
+            values, bad = self.decode(*block.some(at, most))
             if values:
                 yield self._batch(block, at, values)
             if bad:
                 yield block.rejected(at, bad)
             most = _FEW_VALUES if bad else min(2 * most, _MOST_VALUES)
             at += len(values) + (bad is not None)
-
-
-def split_lines(stream: ByteStream, limit: int = 0, done: int = 0) -> Iterator[tuple[list[bytes], int]]:
-    """Whole lines without their ends, and how many bytes they are with them.
-
-    A line of more than `limit` bytes is a `DataError`, after the lines before it; 0 is no limit. `done` lines have
-    come before, and are counted in its number.
-    """
-    pieces: list[bytes] = []
-    held = 0
-    while chunk := stream.read(_READ_BYTES):
-        pieces.append(chunk)
-        held += len(chunk)
-        if b"\n" in chunk:
-            data = b"".join(pieces)
-            lines = data.split(b"\n")
-            rest = lines.pop()
-            pieces, held = ([rest], len(rest)) if rest else ([], 0)
-            long = _first_longer(lines, limit) if limit and len(data) > limit else None
-            if long is not None:
-                yield from [(lines[:long], sum(map(len, lines[:long])) + long)] if long else []
-                raise _too_long(done + long + 1, limit)
-            yield lines, len(data) - held
-            done += len(lines)
-        if limit and held > limit:
-            raise _too_long(done + 1, limit)
-    if pieces:
-        last = b"".join(pieces)
-        yield [last], len(last)
-
-
-def _first_longer(lines: list[bytes], limit: int) -> int | None:
-    return next((index for index, line in enumerate(lines) if len(line) > limit), None)
 
 
 def _gap(block: "_Block", limit: int) -> ValueBatch:
@@ -204,14 +183,24 @@ def _too_long(number: int, limit: int) -> DataError:
 
 @attrs.define
 class _Block:
-    """Lines that were read at once; places in it are worked out when somebody asks."""
+    """Lines that were read at once; places in it are worked out when somebody asks.
+
+    Without data it is a line that is too long.
+    """
 
     start: Position
-    lines: list[bytes]
+    data: bytes
     size: int
+    lines: int
     values: list[bytes]
     indices: list[int] | None
     _ends: list[int] | None = None
+
+    def some(self, first: int, most: int) -> tuple[list[bytes], bytes | None]:
+        """At most so many values from the `first` on; if they are all, what they were read from as well."""
+        if first == 0 and len(self.values) <= most:
+            return self.values, self.data
+        return self.values[first : first + most], None
 
     def line_of(self, value: int) -> int:
         """The number of a value's line, counted from 1 at the object's beginning."""
@@ -227,6 +216,7 @@ class _Block:
     def rejected(self, first: int, bad: BadLine) -> ValueBatch:
         """That line as a piece."""
         index = first + bad.index
+        line = self._index(index)
         before, after, place = self.after(0, index), self.after(0, index + 1), self.place(0, index)
         return Rejected(
             error=self.error(first, bad),
@@ -234,14 +224,14 @@ class _Block:
             before=before,
             start=place.start,
             end=place.end,
-            raw=self.lines[self._index(index)],
+            raw=self.data[self._end(line) : self._end(line + 1)].removesuffix(b"\n"),
         ).batch(after)
 
     def place(self, first: int, index: int) -> Place:
         """The line of a value, that index counted from the `first` on."""
-        lines = self._index(first + index)
-        start = self.start.byte + (self._end(lines) if lines else 0)
-        return Place(line=self.start.line + lines + 1, start=start, end=self.start.byte + self._end(lines + 1))
+        line = self._index(first + index)
+        start, end = self.start.byte + self._end(line), self.start.byte + self._end(line + 1)
+        return Place(line=self.start.line + line + 1, start=start, end=end)
 
     def after(self, first: int, count: int) -> Position:
         """The place right behind the line of the last of `count` values from the `first` on."""
@@ -257,8 +247,8 @@ class _Block:
         return value if self.indices is None else self.indices[value]
 
     def _end(self, lines: int) -> int:
-        if lines == len(self.lines):
+        if lines == self.lines:
             return self.size
         if self._ends is None:
-            self._ends = list(accumulate(map((1).__add__, map(len, self.lines))))
-        return self._ends[lines - 1]
+            self._ends = list(accumulate(map(len, io.BytesIO(self.data)), initial=0))
+        return self._ends[lines]

@@ -1,6 +1,7 @@
 """`text`: every line is a string."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 
 from headrace.framework.compat import override
 from headrace.framework.schema import STRING
@@ -17,9 +18,14 @@ class TextTransformer(LineTransformer):
     """
 
     schema = STRING
+    skips_blank = False
 
     @override
-    def decode(self, lines: Sequence[bytes]) -> tuple[Sequence[str], BadLine | None]:
+    def strip(self, lines: Iterable[bytes]) -> list[bytes]:
+        return list(map(bytes.rstrip, lines, repeat(b"\n")))
+
+    @override
+    def decode(self, lines: Sequence[bytes], within: bytes | None = None) -> tuple[Sequence[str], BadLine | None]:
         try:
             return _texts(lines), None
         except UnicodeDecodeError:

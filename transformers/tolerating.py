@@ -5,14 +5,9 @@ from collections.abc import Callable, Iterator
 import attrs
 
 from headrace.framework.errors import DataError
-from headrace.transformers.base import ByteStream, Position, Rejected, ValueBatch
+from headrace.transformers.base import Position, Rejected, ValueBatch
 
-__all__ = ["GAP", "lines_and_gaps", "tolerated", "with_last"]
-
-_READ_BYTES = 256 * 1024
-
-GAP: list[bytes] = []
-"""In the place of lines: one line that is too long to be held."""
+__all__ = ["tolerated", "with_last"]
 
 
 def tolerated(make: Callable[[], Iterator[ValueBatch]], start: Position, *, tolerant: bool) -> Iterator[ValueBatch]:
@@ -60,49 +55,3 @@ def with_last(batches: Iterator[ValueBatch], size: int) -> Iterator[tuple[ValueB
         raise
     if held is not None:
         yield held, True
-
-
-def lines_and_gaps(stream: ByteStream, limit: int) -> Iterator[tuple[list[bytes], int]]:
-    """Whole lines without their ends, and how many bytes they are with them; a line of more than `limit` is a `GAP`.
-
-    Of a gap nothing is held, however long it is; 0 is no limit.
-    """
-    pieces: list[bytes] = []
-    held = dropped = 0
-    while chunk := stream.read(_READ_BYTES):
-        pieces.append(chunk)
-        held += len(chunk)
-        end = chunk.find(b"\n")
-        if end < 0:
-            if dropped or (limit and held > limit):
-                dropped, pieces, held = dropped + held, [], 0
-            continue
-        data = b"".join(pieces)
-        if dropped:
-            yield GAP, dropped + end + 1
-            data, dropped = data[end + 1 :], 0
-        lines = data.split(b"\n")
-        rest = lines.pop()
-        pieces, held = ([rest], len(rest)) if rest else ([], 0)
-        yield from _cut(lines, limit)
-    if dropped:
-        yield GAP, dropped + held
-    elif pieces:
-        last = b"".join(pieces)
-        yield (GAP if limit and held > limit else [last]), held
-
-
-def _cut(lines: list[bytes], limit: int) -> Iterator[tuple[list[bytes], int]]:
-    """The lines, up to each one that is too long, and that one."""
-    first = 0
-    for index, line in enumerate(lines) if limit and max(map(len, lines), default=0) > limit else ():
-        if len(line) > limit:
-            yield from _sized(lines[first:index])
-            yield GAP, len(line) + 1
-            first = index + 1
-    yield from _sized(lines[first:])
-
-
-def _sized(lines: list[bytes]) -> Iterator[tuple[list[bytes], int]]:
-    if lines:
-        yield lines, sum(map(len, lines)) + len(lines)

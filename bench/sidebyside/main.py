@@ -6,6 +6,7 @@ import platform
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +18,7 @@ from sidebyside import page, svg
 from sidebyside.data import Dataset
 from sidebyside.engines import bare
 from sidebyside.goals import goals
+from sidebyside.memory_at_hand import memory_at_hand
 from sidebyside.scenario import Scenario
 from sidebyside.scenarios import scenarios
 from sidebyside.world import world
@@ -67,7 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def measured(wanted: Sequence[Scenario], *, size: str, rounds: int, peers: bool) -> dict[str, Any]:
     """The scenarios' findings, with the machine that they are of."""
     found: dict[str, Any] = {"machine": machine(), "scenarios": {}}
-    with world(rounds=rounds, size=size, peers=peers, say=say) as servers:
+    with (
+        nullcontext() if size == "quick" else memory_at_hand(),
+        world(rounds=rounds, size=size, peers=peers, say=say) as servers,
+    ):
         say("warming the broker")
         bare(servers, servers.put(WARM_UP))
         for one in wanted:

@@ -173,9 +173,11 @@ class RecordMaker:
         transformer = self.transformer
         if not isinstance(transformer, LineTransformer) or any(NEWLINE in payload for payload in payloads):
             return None
-        lines, indices = transformer.select(list(payloads))
+        lines = transformer.strip(payloads)
+        if transformer.skips_blank and not all(lines):
+            return None
         values, bad = transformer.decode(lines)
-        if indices is not None or bad is not None:
+        if bad is not None:
             return None
         return _Values(transformer.schema, list(values), list(range(1, len(values) + 1)))
 

@@ -1,9 +1,12 @@
 """What the benchmark makes of its measurements, without measuring anything."""
 
 import json
+import resource
+import sys
 import xml.etree.ElementTree as ET
 from contextlib import nullcontext
 
+import psutil
 import pytest
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -187,3 +190,19 @@ def test_a_large_bucket_that_misses_a_limit_fails(monkeypatch, megabytes, says):
         large_bucket.main()
     assert measured == ["run_everything", "first_record"]
     assert says is None or failed.value.code == says
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is given back to a host on Linux only")
+def test_memory_at_hand_is_not_held():
+    """What is touched so that the host leaves it to the machine is free for whoever needs it."""
+    from sidebyside.memory_at_hand import memory_at_hand
+
+    process = psutil.Process()
+    with memory_at_hand(2**20):
+        before = process.memory_info().rss
+    with memory_at_hand(256 * 2**20):
+        held = process.memory_info().rss - before
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
+
+    assert held < 16 * 2**20
+    assert most > 200 * 2**20
