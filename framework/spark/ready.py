@@ -1,5 +1,6 @@
 """Python processes that are there, with what a plan needs, before there is a plan."""
 
+import gc
 import logging
 import threading
 from collections.abc import Iterator, Mapping
@@ -81,4 +82,5 @@ class ReadyWorkers:
 def _imported(plugins: Mapping[Kind, str]) -> Iterator[int]:
     for kind, name in plugins.items():
         registry.find(kind, name)
+    gc.freeze()  # what is imported by now stays, and no look for garbage need go through it again
     return iter(())

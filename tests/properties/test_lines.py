@@ -1,5 +1,6 @@
 import io
 import json
+from itertools import takewhile
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from headrace.transformers.base import Position
 from headrace.transformers.json_check import check, first_bad
 from headrace.transformers.jsonl import JsonlTransformer
 from headrace.transformers.text import TextTransformer
+from headrace.transformers.whole_lines import GAP, whole_lines
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -44,6 +46,28 @@ def pairs(transformer, stream, start=Position()):  # noqa: B008 - frozen
         for batch in transformer.batches(stream, start)
         for index, value in enumerate(batch.values, start=1)
     ]
+
+
+def apart(blocks):
+    """The lines of blocks one by one, and of each gap its size."""
+    return [one for data, size in blocks for one in (io.BytesIO(data) if data != GAP else [size])]
+
+
+@given(LINES, st.booleans(), PLACES, st.integers(0, 12))
+def test_blocks_are_whole_lines_and_gaps(lines, ended, places, limit):
+    """However the reads fall, every line comes whole or, where it is too long, as a gap; without tolerance up to it."""
+    data = b"\n".join(lines) + (b"\n" if ended else b"")
+    known = [len(line) if limit and len(line.removesuffix(b"\n")) > limit else line for line in io.BytesIO(data)]
+    first = next((index for index, one in enumerate(known) if isinstance(one, int)), len(known))
+
+    blocks = list(whole_lines(ScriptedStream.cut(data, *places), limit, tolerant=True))
+    strict = list(whole_lines(ScriptedStream.cut(data, *places), limit, tolerant=False))
+    before_gap = list(takewhile(lambda block: block[0] != GAP, strict))
+
+    assert apart(blocks) == known
+    assert sum(size for _, size in blocks) == len(data)
+    assert apart(before_gap) == known[:first]
+    assert (len(strict) > len(before_gap)) == (len(known) > first)
 
 
 @given(LINES, st.booleans(), PLACES)
