@@ -1,6 +1,6 @@
 """What a scenario is, what it finds, and how everybody gets a turn in it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import attrs
 
@@ -55,7 +55,7 @@ def _told(number: int, name: str, case: str, one: Measure) -> str:
 
 
 def ratios(
-    rows: Mapping[str, Row], ours: Sequence[str], theirs: Sequence[str], *, figures: Sequence[str] = FIGURES
+    rows: Mapping[str, Row], ours: Collection[str], theirs: Collection[str], *, figures: Sequence[str] = FIGURES
 ) -> list[Ratio]:
     """Each of ours over each of theirs, as far as they took part: in speed, and in what it costs."""
     return [

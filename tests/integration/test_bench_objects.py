@@ -57,3 +57,22 @@ def test_an_object_is_the_datasets(client, data):
 
     assert [answer["Body"].read() for answer in answers] == [data.body(4)] * 2
     assert {answer["ETag"] for answer in answers} == {listed["ETag"]}
+
+
+def test_some_of_an_object_may_be_asked_for(client, data):
+    """A range brings those bytes and says of how many; a HEAD says so without any."""
+    key = f"{data.name}/{data.key(4)}"
+    some = client.get_object(Bucket="bench", Key=key, Range="bytes=10-19")
+    size = client.head_object(Bucket="bench", Key=key)["ContentLength"]
+
+    assert some["Body"].read() == data.body(4)[10:20]
+    assert some["ContentRange"] == f"bytes 10-19/{size}"
+    assert size == len(data.body(4))
+
+
+def test_what_is_no_object_is_not_there(client, data):
+    """The folder's name is none, and below other names nothing is listed."""
+    with pytest.raises(client.exceptions.ClientError, match="404"):
+        client.head_object(Bucket="bench", Key=data.name)
+
+    assert "Contents" not in client.list_objects_v2(Bucket="bench", Prefix=f"{data.name}/_spark_metadata/")

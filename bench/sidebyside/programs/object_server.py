@@ -2,13 +2,14 @@
 
 A bucket of a hundred thousand objects needs no time to fill, and one event loop with kept-alive connections costs far
 less CPU than a general server, so that what reads them is measured and not what serves them: an object is made once. It
-lists in pages and answers GETs of whole objects, to anybody.
+lists in pages and answers GETs of objects, or of ranges of them, and HEADs, to anybody.
 
     object_server.py FOLDER-OF-SIDEBYSIDE
 """
 
 import asyncio
 import hashlib
+import re
 import sys
 from functools import lru_cache
 from urllib.parse import parse_qs, unquote
@@ -23,6 +24,9 @@ STAMP = "2026-01-01T00:00:00.000Z"
 MODIFIED = "Thu, 01 Jan 2026 00:00:00 GMT"
 HEAD_END = b"\r\n\r\n"
 MOST_KEPT = 100_000
+FOLDER = re.compile(r"made-(\d+)x(\d+)x(\d+)")
+OBJECT = re.compile(r"(?P<folder>[^/]+)/part-(?P<number>\d+)\.jsonl")
+RANGE = re.compile(r"^range: *bytes=(\d+)-(\d*)", re.IGNORECASE | re.MULTILINE)
 
 
 class Objects(asyncio.Protocol):
@@ -43,30 +47,46 @@ class Objects(asyncio.Protocol):
         self.received += data
         while HEAD_END in self.received:
             head, _, self.received = self.received.partition(HEAD_END)
-            self.transport.write(answer(head.split(b" ", 2)[1].decode()))
+            self.transport.write(answer(head.decode("latin-1")))
 
 
-def answer(target: str) -> bytes:
-    """The answer to a GET."""
+def answer(head: str) -> bytes:
+    """The answer to a GET, or to a HEAD."""
+    method, target, _ = head.split(" ", 2)
     path, _, asked = target.partition("?")
     _, bucket, key = (*path.split("/", 2), "")[:3]
-    if key:
-        return content(key)
-    query = {name: values[0] for name, values in parse_qs(asked, keep_blank_values=True).items()}
-    return packed("200 OK", listing(bucket, query).encode(), "application/xml")
+    if not key:
+        query = {name: values[0] for name, values in parse_qs(asked, keep_blank_values=True).items()}
+        return packed("200 OK", listing(bucket, query).encode(), "application/xml")
+    whole = content(key)
+    if method == "HEAD":
+        return whole[: whole.index(HEAD_END) + len(HEAD_END)]
+    wanted = RANGE.search(head)
+    return part(key, whole, int(wanted[1]), int(wanted[2] or sys.maxsize)) if wanted else whole
 
 
 @lru_cache(MOST_KEPT)
 def content(key: str) -> bytes:
     """The answer to a GET of an object."""
-    name, _, part = unquote(key).partition("/")
-    body = dataset(name).body(int(part.split("-")[1].split(".")[0]))
-    return packed("200 OK", body, "binary/octet-stream", etag(key))
+    found = OBJECT.fullmatch(unquote(key))
+    if found is None:
+        return packed("404 Not Found", b"", "application/xml")
+    body = dataset(found["folder"]).body(int(found["number"]))
+    return packed("200 OK", body, "binary/octet-stream", f'ETag: "{etag(key)}"\r\n')
+
+
+def part(key: str, whole: bytes, first: int, last: int) -> bytes:
+    """The answer to a GET of some of its bytes."""
+    body = whole[whole.index(HEAD_END) + len(HEAD_END) :]
+    some = body[first : last + 1]
+    marks = f'ETag: "{etag(key)}"\r\nContent-Range: bytes {first}-{first + len(some) - 1}/{len(body)}\r\n'
+    return packed("206 Partial Content", some, "binary/octet-stream", marks)
 
 
 def dataset(name: str) -> Dataset:
-    """The dataset of this name, which says what is in it: made-OBJECTSxLINESxSIZE."""
-    objects, lines, size = map(int, name.split("-")[1].split("x"))
+    """The dataset of this name, which says what is in it: made-OBJECTSxLINESxSIZE. Any other has no objects."""
+    found = FOLDER.fullmatch(name)
+    objects, lines, size = map(int, found.groups()) if found else (0, 0, 0)
     return Dataset(name=name, objects=objects, lines=lines, size=size)
 
 
@@ -96,12 +116,11 @@ def etag(key: str) -> str:
     return hashlib.md5(key.encode(), usedforsecurity=False).hexdigest()
 
 
-def packed(status: str, body: bytes, kind: str, tag: str = "") -> bytes:
+def packed(status: str, body: bytes, kind: str, marks: str = "") -> bytes:
     """An answer as bytes."""
-    mark = f'ETag: "{tag}"\r\n' if tag else ""
     head = (
         f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
-        f"Last-Modified: {MODIFIED}\r\n{mark}\r\n"
+        f"Last-Modified: {MODIFIED}\r\n{marks}\r\n"
     )
     return head.encode() + body
 

@@ -1,6 +1,6 @@
 """Spark's own text stream into its Kafka sink, once for each topic, in one session.
 
-spark_text.py PACKAGE IVY-FOLDER BOOTSTRAP FILES CHECKPOINTS TOPIC...
+spark_text.py SETTINGS-AS-JSON BOOTSTRAP PLACE CHECKPOINTS TOPIC...
 """
 
 import json
@@ -12,22 +12,13 @@ from pyspark.sql import SparkSession
 
 def main() -> None:
     """Run the queries, and say when each began and ended."""
-    package, ivy, bootstrap, files, checkpoints, *topics = sys.argv[1:]
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.jars.packages", package)
-        .config("spark.jars.ivy", ivy)
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .getOrCreate()
-    )
+    settings, bootstrap, place, checkpoints, *topics = sys.argv[1:]
+    spark = SparkSession.builder.master("local[2]").config(map=json.loads(settings)).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     for topic in topics:
         started = time.time()
         (
-            spark.readStream.text(files)
+            spark.readStream.text(place)
             .writeStream.format("kafka")
             .option("kafka.bootstrap.servers", bootstrap)
             .option("topic", topic)

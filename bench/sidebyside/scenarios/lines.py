@@ -2,9 +2,9 @@
 
 from sidebyside.data import Dataset
 from sidebyside.engines import BARE, LOCAL, ON_FILES, SPARK, bare, headrace, headrace_files
-from sidebyside.figures import Measure, Row
+from sidebyside.figures import Row
 from sidebyside.peer_connect import CONNECT, file_stream
-from sidebyside.peer_spark import COLD, WARM, spark_text
+from sidebyside.peer_spark import FILES_WARM, WARM, spark_text, spark_text_files
 from sidebyside.scenario import Found, Scenario, in_turn, ratios, turn
 from sidebyside.world import World
 
@@ -17,21 +17,24 @@ def lines_of(objects: int, lines: int, size: int = 200) -> Dataset:
 
 
 def million(world: World) -> Found:
-    """Everybody over the same million: ourselves and the limit from S3, the peers, and ourselves, from local files."""
+    """Everybody over the same million from S3, and over local files who can; Connect's source reads nothing else."""
     data = world.put(world.by_size(quick=lines_of(4, 5000), default=lines_of(20, 50_000)))
-
-    def spark() -> dict[str, Measure]:
-        return dict(zip((COLD, WARM), spark_text(world, data), strict=True))
-
+    peers = [
+        lambda: spark_text(world, data),
+        lambda: spark_text_files(world, data),
+        turn(CONNECT, file_stream, world, data),
+    ]
     rows = in_turn(
         world,
         turn(BARE, bare, world, data),
         turn(LOCAL, headrace, world, LOCAL, data),
         turn(SPARK, headrace, world, SPARK, data),
         *(turn(name, headrace_files, world, engine, data) for engine, name in ON_FILES.items()),
-        *([spark, turn(CONNECT, file_stream, world, data)] if world.peers else []),
+        *(peers if world.peers else []),
     )
-    return Found(rows=[*rows.values()], ratios=ratios(rows, (LOCAL, SPARK, *ON_FILES.values()), (BARE, WARM, CONNECT)))
+    on_s3 = ratios(rows, (LOCAL, SPARK), (BARE, WARM, CONNECT))
+    on_files = ratios(rows, ON_FILES.values(), (BARE, FILES_WARM, CONNECT))
+    return Found(rows=[*rows.values()], ratios=[*on_s3, *on_files])
 
 
 def slope(world: World) -> Found:
