@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from headrace.framework.compat import override
 from headrace.testing import GuardedProcess, S3Harness, create_topic, read_topic
 from headrace.testing.faulty_s3 import FaultyS3
-from headrace.testing.processes import connected_from
+from headrace.testing.processes import at_near_ends
 from headrace.testing.spark_cluster import SparkCluster
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ WITHIN_S = 120.0
 
 @attrs.define
 class SlowS3(FaultyS3):
-    """A server that takes `seconds` for every object that it is asked for; `waiting` are the ports of who has asked."""
+    """A server that takes `seconds` for every object that it is asked for, over the connections that are `waiting`."""
 
     seconds: float = 0.0
     waiting: set = attrs.field(factory=set, init=False)
@@ -35,9 +35,9 @@ class SlowS3(FaultyS3):
     @override
     def take(self, request):
         if request.is_object_get:
-            self.waiting.add(request.port)
+            self.waiting.add(request.ports)
             self._never.wait(self.seconds)
-            self.waiting.discard(request.port)
+            self.waiting.discard(request.ports)
         return super().take(request)
 
 
@@ -159,7 +159,7 @@ class Job:
 
     def readers(self):
         """The processes that wait for an object right now."""
-        return connected_from(set(self.harness.faulty.waiting))
+        return at_near_ends(set(self.harness.faulty.waiting))
 
     def slow_down(self, seconds):
         """Have every object take so long to fetch, from now on."""

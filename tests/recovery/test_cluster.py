@@ -16,7 +16,7 @@ from headrace.framework.compat import override
 from headrace.framework.run import Run, on_spark
 from headrace.framework.spark.session import session
 from headrace.testing.faulty_s3 import Fault
-from headrace.testing.processes import connected_from
+from headrace.testing.processes import at_near_ends
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +47,7 @@ class NoteReader(Fault):
 
     @override
     def before(self, request):
-        self.seen.update(connected_from({request.port}))
+        self.seen.update(at_near_ends({request.ports}))
 
 
 @attrs.frozen

@@ -21,7 +21,7 @@ from headrace.testing.faulty_files import STUCK, FaultScript
 from headrace.testing.faulty_redis import PASS
 from headrace.testing.faulty_s3 import Answer, CutBody, Fault
 from headrace.testing.files_harness import FilesHarness
-from headrace.testing.processes import connected_from
+from headrace.testing.processes import at_near_ends
 from headrace.testing.redis_harness import RedisHarness
 from headrace.testing.trial import Trial, fresh_name
 
@@ -61,7 +61,7 @@ class KillAsker(Fault):
     @override
     def before(self, request):
         self.trial.await_values(1)
-        for reader in connected_from({request.port}) - {os.getpid()}:
+        for reader in at_near_ends({request.ports}):
             os.kill(reader, signal.SIGKILL)
         return Answer(503, "SlowDown").before(request)
 

@@ -10,8 +10,17 @@ import psutil
 import pytest
 
 from headrace.testing import GuardedProcess, free_port
+from headrace.testing.processes import at_near_ends
 
 SLEEP = ["/bin/sleep", "600"]
+CONNECT = """
+import socket, sys, time
+with socket.socket() as asker:
+    asker.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    asker.bind(("127.0.0.1", int(sys.argv[1])))
+    asker.connect(("127.0.0.1", int(sys.argv[2])))
+    time.sleep(600)
+"""
 STARTER = """
 import os, signal, sys, time
 from pathlib import Path
@@ -180,3 +189,17 @@ def test_a_free_port_can_be_bound():
     """The port that is offered can be listened on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", free_port()))
+
+
+def test_who_has_made_a_connection_is_told_by_both_of_its_ports(tmp_path):
+    """Another process that is connected from the same port to somewhere else is not the one."""
+    with socket.create_server(("127.0.0.1", 0)) as ours, socket.create_server(("127.0.0.1", 0)) as theirs:
+        shared, here, there = free_port(), ours.getsockname()[1], theirs.getsockname()[1]
+        connect = [sys.executable, "-c", CONNECT, str(shared), str(there)]
+        with GuardedProcess(argv=connect, log=tmp_path / "log") as other, theirs.accept()[0], socket.socket() as asker:
+            asker.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            asker.bind(("127.0.0.1", shared))
+            asker.connect(("127.0.0.1", here))
+
+            assert at_near_ends({(shared, here)}) == {os.getpid()}
+            assert at_near_ends({(shared, there)}) == {other.pid}

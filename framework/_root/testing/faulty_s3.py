@@ -47,7 +47,7 @@ __all__ = [
 class Request:
     """A request as the proxy saw it; header names are in lower case. `sent` counts the body's bytes in the answer.
 
-    `port` is the one from which the client has connected: it tells which process that is.
+    `ports` are the client's and ours, which tell the connection, and with it which process has asked.
     """
 
     method: str
@@ -55,7 +55,7 @@ class Request:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     connection: int
-    port: int = 0
+    ports: tuple[int, int] = (0, 0)
     sent: int = 0
 
     @property
@@ -341,7 +341,7 @@ class _Handler(BaseHTTPRequestHandler):
             query=dict(parse_qsl(url.query, keep_blank_values=True)),
             headers={name.lower(): value for name, value in self.headers.items()},
             connection=self.number,
-            port=self.client_address[1],
+            ports=(self.client_address[1], self.connection.getsockname()[1]),
         )
         fault = proxy.take(request)
         response = fault.before(request) or fault.after(request, _ask(proxy.upstream, self, body))

@@ -14,7 +14,7 @@ from typing import Self
 
 import attrs
 
-__all__ = ["GuardedProcess", "connected_from", "free_port", "python_workers"]
+__all__ = ["GuardedProcess", "at_near_ends", "free_port", "python_workers"]
 
 GUARD = Path(__file__).with_name("guard.py")
 MUCH_OUTPUT = 1024 * 1024
@@ -45,12 +45,15 @@ def python_workers(pid: int) -> list[int]:
     return [pid for pid, parent in forked.items() if parent in forked]
 
 
-def connected_from(ports: Collection[int]) -> set[int]:
-    """The processes that have connected to somewhere from one of these ports of this machine."""
+def at_near_ends(connections: Collection[tuple[int, int]]) -> set[int]:
+    """The processes that have made connections over loopback, each given as the port that it is from and the one to.
+
+    The port that it is from would not do: another process may have it for a connection to another port.
+    """
     import psutil  # noqa: PLC0415 - comes with the extra `dev`
 
-    found = psutil.net_connections("tcp4")
-    return {one.pid for one in found if one.laddr and one.laddr.port in ports and one.pid is not None}
+    found = [one for one in psutil.net_connections("tcp4") if one.pid is not None and one.laddr and one.raddr]
+    return {one.pid for one in found if (one.laddr.port, one.raddr.port) in connections}
 
 
 @attrs.define
