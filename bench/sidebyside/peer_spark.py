@@ -15,7 +15,7 @@ from sidebyside.engines import PROGRAMS
 from sidebyside.figures import Measure
 from sidebyside.world import BUCKET, World
 
-__all__ = ["COLD", "FILES_COLD", "FILES_WARM", "WARM", "environment", "spark_text", "spark_text_files"]
+__all__ = ["FILES_WARM", "WARM", "spark_text", "spark_text_files"]
 
 COLD, WARM = "Spark text, cold", "Spark text, warm"
 FILES_COLD, FILES_WARM = "Spark text, files, cold", "Spark text, files, warm"
