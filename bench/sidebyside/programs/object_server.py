@@ -1,8 +1,8 @@
-"""An S3 server without storage: it makes the objects of a dataset whenever they are asked for.
+"""An S3 server without storage: it makes the objects of a dataset when they are asked for, and keeps them in memory.
 
 A bucket of a hundred thousand objects needs no time to fill, and one event loop with kept-alive connections costs far
-less CPU than a general server, so that what reads them is measured and not what serves them: an object is made once. It
-lists in pages and answers GETs of objects, or of ranges of them, and HEADs, to anybody.
+less CPU than a general server, so that what reads them is measured and not what serves them. It lists in pages and
+answers GETs of objects, or of ranges of them, and HEADs, to anybody.
 
     object_server.py FOLDER-OF-SIDEBYSIDE
 """
@@ -11,8 +11,9 @@ import asyncio
 import hashlib
 import re
 import sys
-from functools import lru_cache
 from urllib.parse import parse_qs, unquote
+
+import attrs
 
 sys.path.insert(0, sys.argv[1])
 
@@ -23,7 +24,7 @@ from headrace.framework.compat import override
 STAMP = "2026-01-01T00:00:00.000Z"
 MODIFIED = "Thu, 01 Jan 2026 00:00:00 GMT"
 HEAD_END = b"\r\n\r\n"
-MOST_KEPT = 100_000
+MOST_KEPT_BYTES = 1 << 30
 FOLDER = re.compile(r"made-(\d+)x(\d+)x(\d+)")
 OBJECT = re.compile(r"(?P<folder>[^/]+)/part-(?P<number>\d+)\.jsonl")
 RANGE = re.compile(r"^range: *bytes=(\d+)-(\d*)", re.IGNORECASE | re.MULTILINE)
@@ -58,21 +59,42 @@ def answer(head: str) -> bytes:
     if not key:
         query = {name: values[0] for name, values in parse_qs(asked, keep_blank_values=True).items()}
         return packed("200 OK", listing(bucket, query).encode(), "application/xml")
-    whole = content(key)
+    whole = KEPT.answer(key)
     if method == "HEAD":
         return whole[: whole.index(HEAD_END) + len(HEAD_END)]
     wanted = RANGE.search(head)
     return part(key, whole, int(wanted[1]), int(wanted[2] or sys.maxsize)) if wanted else whole
 
 
-@lru_cache(MOST_KEPT)
 def content(key: str) -> bytes:
-    """The answer to a GET of an object."""
+    """The answer to a GET of an object, made."""
     found = OBJECT.fullmatch(unquote(key))
     if found is None:
         return packed("404 Not Found", b"", "application/xml")
     body = dataset(found["folder"]).body(int(found["number"]))
     return packed("200 OK", body, "binary/octet-stream", f'ETag: "{etag(key)}"\r\n')
+
+
+@attrs.define
+class Kept:
+    """Answers that were made, as many as fit; whose object was asked for last goes last."""
+
+    answers: dict[str, bytes] = attrs.field(factory=dict)
+    size: int = 0
+
+    def answer(self, key: str) -> bytes:
+        """The answer to a GET of an object."""
+        whole = self.answers.pop(key, b"")
+        if not whole:
+            whole = content(key)
+            self.size += len(whole)
+        while self.answers and self.size > MOST_KEPT_BYTES:
+            self.size -= len(self.answers.pop(next(iter(self.answers))))
+        self.answers[key] = whole
+        return whole
+
+
+KEPT = Kept()
 
 
 def part(key: str, whole: bytes, first: int, last: int) -> bytes:

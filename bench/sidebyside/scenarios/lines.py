@@ -10,10 +10,14 @@ from sidebyside.world import World
 
 __all__ = ["SCENARIOS", "lines_of"]
 
+MOST_MADE_BYTES = 500_000_000
+
 
 def lines_of(objects: int, lines: int, size: int = 200) -> Dataset:
-    """So many objects of so many lines."""
-    return Dataset(name=f"lines-{objects}x{lines}x{size}", objects=objects, lines=lines, size=size)
+    """So many objects of so many lines; what the server of made objects cannot keep is put into S3."""
+    made = objects * lines * (size + 1) < MOST_MADE_BYTES
+    kind = "made" if made else "lines"
+    return Dataset(name=f"{kind}-{objects}x{lines}x{size}", objects=objects, lines=lines, size=size, made=made)
 
 
 def million(world: World) -> Found:

@@ -5,6 +5,7 @@ from sidebyside.engines import BARE, LOCAL, ON_FILES, SPARK, bare, headrace, hea
 from sidebyside.goals import FROM_START
 from sidebyside.peer_spark import FILES_WARM, WARM, spark_text, spark_text_files
 from sidebyside.scenario import FIGURES, Found, Scenario, in_turn, ratios, turn
+from sidebyside.scenarios.lines import lines_of
 from sidebyside.world import World
 
 __all__ = ["SCENARIOS", "small_objects"]
@@ -13,13 +14,13 @@ LINES = 5
 
 
 def small_objects(objects: int) -> Dataset:
-    """So many objects of five lines, a kilobyte each, which nobody has to put anywhere."""
-    return Dataset(name=f"made-{objects}x{LINES}x200", objects=objects, lines=LINES, size=200, made=True)
+    """So many objects of five lines, a kilobyte each."""
+    return lines_of(objects, LINES)
 
 
 def measured(world: World) -> Found:
     """Everybody over the same objects, once: from S3, and as local files who can."""
-    data = small_objects(world.by_size(quick=200, default=20_000))
+    data = world.put(small_objects(world.by_size(quick=200, default=20_000)))
     peers = [lambda: spark_text(world, data), lambda: spark_text_files(world, data)]
     rows = in_turn(
         world,
