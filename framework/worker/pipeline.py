@@ -1,5 +1,6 @@
 """From what a task yields to bytes at the sink: the stages convert and produce."""
 
+import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,7 +15,9 @@ from headrace.framework.stage import Stage
 from headrace.framework.worker.dead_letters import DeadLetters
 from headrace.offsets.entry import RECORD_COUNT
 
-__all__ = ["Pipeline", "Sent", "as_batch"]
+__all__ = ["Converted", "Pipeline", "Sent", "as_batch"]
+
+log = logging.getLogger(__name__)
 
 
 def as_batch(item: SourceRecord | RecordBatch) -> RecordBatch:
@@ -47,6 +50,13 @@ class Sent(NamedTuple):
     refused: RecordTooLargeError | None = None
 
 
+class Converted(NamedTuple):
+    """The key and the values of a batch as bytes."""
+
+    key: bytes | None
+    values: Sequence[bytes | None]
+
+
 @attrs.frozen
 class Pipeline:
     """A task's converters, and its way to the sink; with `dead_letters` a bad record is no error."""
@@ -56,7 +66,18 @@ class Pipeline:
     writer: SinkWriter
     dead_letters: DeadLetters | None = None
 
-    def send(self, batch: RecordBatch) -> Sent:
+    def convert(self, batch: RecordBatch) -> Converted | None:
+        """A batch as `send` takes it; None where there is nothing in it, or `send` has to find out what is wrong."""
+        if not batch.values:
+            return None
+        try:
+            key = self._key_of(batch)
+            return Converted(key, self.value_converter.convert_all(batch.topic, batch.schema, batch.values))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is met again when the batch is sent
+            log.debug("a batch for %s is not all good: %s", batch.topic, error)
+            return None
+
+    def send(self, batch: RecordBatch, converted: Converted | None = None) -> Sent:
         """Send a batch, with what is bad in it to the dead letters if there are such.
 
         Otherwise a `DataError` has nothing of the batch sent; `first_bad` says where in the batch it is. One that is
@@ -65,9 +86,10 @@ class Pipeline:
         if not batch.values:
             return self._send_piece(batch)
         self._refuse_dead_topic(batch)
+        if converted is not None:
+            return self._write(batch, converted.key, converted.values, range(len(converted.values)))
         try:
-            key_schema, key = _apart(batch.key)
-            key_bytes = self.key_converter.convert(batch.topic, key_schema, key)
+            key_bytes = self._key_of(batch)
         except DataError as error:
             if self.dead_letters is None:
                 raise
@@ -84,6 +106,10 @@ class Pipeline:
         """Nothing more comes for now: what is still to be said of bad records is said."""
         if self.dead_letters is not None:
             self.dead_letters.close()
+
+    def _key_of(self, batch: RecordBatch) -> bytes | None:
+        schema, key = _apart(batch.key)
+        return self.key_converter.convert(batch.topic, schema, key)
 
     def _send_piece(self, batch: RecordBatch) -> Sent:
         if batch.rejected is None:

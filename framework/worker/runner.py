@@ -119,7 +119,7 @@ class TaskRunner:
             self._watch(transaction, pump, deadline)
             self._await_pump(transaction)
             self._settle(transaction, pump)
-        except HeadraceError:
+        except Exception:
             self._stopping.set()
             transaction.discard()
             # close_resources comes next: the pump is given the time to be out of the task by then.
@@ -145,7 +145,7 @@ class TaskRunner:
             due = transaction.due_in_s()
             watch_s = LONGEST_WATCH_S if due is None else due
             self.signals.wait_for_change(min(deadline - now, watch_s, patience_s))
-            transaction.commit_if_old()
+            transaction.commit_if_due()
 
     def _await_pump(self, transaction: TaskTransaction) -> None:
         """Give the pump the time to come to a boundary: what it has in hand is sent."""
@@ -156,6 +156,7 @@ class TaskRunner:
         self.signals.wait_for_pump(PUMP_GRACE_S)
 
     def _settle(self, transaction: TaskTransaction, pump: Pump) -> None:
+        transaction.commit_if_due()
         if pump.error is None:
             if pump.exhausted:
                 transaction.commit()

@@ -113,8 +113,9 @@ class SplitSourceTask(AbstractSourceTask):
 
     @override
     def committed(self) -> None:
-        self.finished.update(dict.fromkeys(self._ended))
-        self._ended = []
+        # The iterator may be adding to it: what it adds to the list that was taken counts as well.
+        ended, self._ended = self._ended, []
+        self.finished.update(dict.fromkeys(ended))
         if (reader := self.reader) is not None:
             reader.committed()
 

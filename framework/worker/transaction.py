@@ -12,7 +12,7 @@ from headrace.framework.errors import DataError, RecordTooLargeError
 from headrace.framework.metrics import TaskMetrics
 from headrace.framework.record import RecordBatch, SourceRecord
 from headrace.framework.worker.boundary import BoundaryRule
-from headrace.framework.worker.pipeline import Pipeline, Sent, as_batch
+from headrace.framework.worker.pipeline import Converted, Pipeline, Sent, as_batch
 from headrace.offsets.key import OffsetManagerKey
 from headrace.offsets.manager import OffsetManager
 
@@ -26,8 +26,9 @@ COMPLETE = "complete"
 class TaskTransaction:
     """Begins with the first record, ends at a boundary; then begins again.
 
-    The pump puts records in; the runner, on another thread, ends it when its time has come, so a source that blocks
-    holds no transaction open. Every method takes the lock.
+    The pump puts records in; the runner, on another thread, ends it when it is due, because its time has come or it is
+    full. So a source that blocks holds no transaction open, and while a commit lasts the next batch is read and
+    converted. Every method takes the lock.
     """
 
     pipeline: Pipeline
@@ -49,30 +50,36 @@ class TaskTransaction:
     _is_dry: bool = attrs.field(default=False, init=False)
     first_read_at: float | None = attrs.field(default=None, init=False)
     last_commit_at: float | None = attrs.field(default=None, init=False)
+    is_full: bool = attrs.field(default=False, init=False)
+    """Whether it takes nothing more, and waits for its end."""
+
     is_broken: bool = attrs.field(default=False, init=False)
     """Whether the writer has failed: then this attempt is over, also where another one may do better."""
 
     def add(self, item: SourceRecord | RecordBatch) -> bool:
-        """Send what the task yielded; end the transaction where this makes it full.
+        """Send what the task yielded; where this fills the transaction, its end is up to the runner, or the next call.
 
         False means that nothing was sent and the pump is to end: the transaction is sealed, or an object has ended
         and the micro-batch is to. A bad record raises its `DataError`, and one that is too large for the sink its
         `RecordTooLargeError`, after what came before it in the same batch was sent. A batch that cannot be cut is
         sent as a whole or not at all; where the sink has some of it by then, so is all of the transaction.
         """
-        batch = as_batch(item)
+        whole = as_batch(item)
+        converted = self.pipeline.convert(whole)
         with self._lock:
             if self._sealed:
                 return False
+            if self.is_full:
+                self.commit()
             if self.first_read_at is None:
                 self.first_read_at = time.time()
-            key = OffsetManagerKey(batch.source_partition)
+            key = OffsetManagerKey(whole.source_partition)
             if self.rule.kind is Boundary.OBJECT and self._object not in {None, key}:
                 self.commit()
                 if self.is_to_end():
                     return False
-            batch = self._as_much_as_fits(batch)
-            self._send(batch, key)
+            batch = self._as_much_as_fits(whole)
+            self._send(batch, key, converted if batch is whole else None)
             complete = batch.source_offset.get(COMPLETE) is True
             self._finished += complete
             if (
@@ -80,14 +87,17 @@ class TaskTransaction:
                 or self._is_old()
                 or (complete and not self.rule.cuts_anywhere())
             ):
-                self.commit()
+                self.is_full = True
+                self.on_due_changed()
         return True
 
     @property
     def has_enough(self) -> bool:
         """Whether as many records have been taken as may be."""
+        if self.at_most is None:
+            return False
         with self._lock:
-            return self.at_most is not None and self.metrics.records + self._records >= self.at_most
+            return self.metrics.records + self._records >= self.at_most
 
     def nothing_right_now(self) -> None:
         """The source has nothing at the moment: the end of a poll."""
@@ -98,15 +108,17 @@ class TaskTransaction:
             if self.rule.kind is Boundary.POLL or self._is_old():
                 self.commit()
 
-    def commit_if_old(self) -> None:
-        """The runner's clock: end the transaction if it is time, and if it is whole."""
+    def commit_if_due(self) -> None:
+        """The runner: end the transaction if it is time, or it is full, and if it is whole."""
         with self._lock:
             if self._is_old() and not self.is_broken:
                 self.commit()
 
     def due_in_s(self) -> float | None:
-        """How long until the clock ends the open transaction; None if it has nothing to end."""
+        """How long until the runner ends the open transaction; None if it has nothing to end."""
         with self._lock:
+            if self.is_full:
+                return 0.0
             if self._begun_at is None or not self.rule.cuts_anywhere():
                 return None
             return max(0.0, self._begun_at + self.rule.longest_s(dry=self._is_dry) - time.monotonic())
@@ -115,7 +127,7 @@ class TaskTransaction:
     def is_at_boundary(self) -> bool:
         """Whether nothing that was sent would be cut in two by an end right now."""
         with self._lock:
-            return self._begun_at is None or self.rule.cuts_anywhere()
+            return self._begun_at is None or self.is_full or self.rule.cuts_anywhere()
 
     def commit(self) -> None:
         """End the transaction: records and offsets become visible. Nothing happens where none is open."""
@@ -173,9 +185,9 @@ class TaskTransaction:
         room = self.at_most - self.metrics.records - self._records
         return batch if len(batch.values) <= room else batch.head(room) or batch
 
-    def _send(self, batch: RecordBatch, key: OffsetManagerKey) -> None:
+    def _send(self, batch: RecordBatch, key: OffsetManagerKey, converted: Converted | None = None) -> None:
         try:
-            sent = self.pipeline.send(batch)
+            sent = self.pipeline.send(batch, converted)
         except DataError:
             bad = self.pipeline.first_bad(batch)
             if bad is None:
@@ -230,6 +242,6 @@ class TaskTransaction:
 
     def _begin_again(self) -> None:
         self._begun_at = None
-        self._is_dry = False
+        self._is_dry = self.is_full = False
         self._records = self._bytes = self._dead = self._finished = 0
         self._object = None

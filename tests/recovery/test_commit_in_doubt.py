@@ -1,6 +1,7 @@
 """Commits whose answer is late or lost: they have happened, and nothing is sent twice for that."""
 
 import threading
+import time
 
 import pytest
 
@@ -97,3 +98,19 @@ def test_a_commit_whose_answer_never_comes_is_found_on_the_topic(trial, proxied,
         assert "planned again" in caplog.text
     finally:
         held.release.set()
+
+
+def test_what_comes_next_is_read_while_a_commit_lasts(trial, proxied):
+    """The second object has been asked for before the first one's commit is answered, and goes out once behind it."""
+    held = proxied[0].hold(END_TXN, containing=of_task(trial))
+    run = start(trial)
+    assert held.reached.wait(WITHIN_S)
+
+    deadline = time.monotonic() + WITHIN_S
+    while len(gets := trial.harness.faulty.gets) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    asked_for = len(gets)
+    held.release.set()
+
+    assert asked_for == 2
+    assert_each_once(trial, run)

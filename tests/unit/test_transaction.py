@@ -74,7 +74,31 @@ def test_the_clock_commits_nothing_of_which_a_part_was_sent():
         transaction.add(batch(b"half", b"lost"))
 
     time.sleep(INTERVAL_S)
-    transaction.commit_if_old()
+    transaction.commit_if_due()
 
     assert transaction.due_in_s() == 0
     assert kafka.values() == []
+
+
+def test_a_full_transaction_is_ended_by_the_clock():
+    """It is due at once, whatever its interval, and the clock is told; what made it full is in it."""
+    kafka, told = MemoryKafka(), []
+    rule = BoundaryRule(interval_s=3600, max_records=2)
+    transaction = transaction_with(rule, MemoryWriter(kafka), kafka, lambda: told.append(transaction.due_in_s()))
+
+    transaction.add(batch(b"first", b"second"))
+    assert (transaction.is_full, told[-1], kafka.values()) == (True, 0, [])
+    transaction.commit_if_due()
+
+    assert (transaction.is_full, kafka.values()) == (False, [b"first", b"second"])
+
+
+def test_a_full_transaction_takes_nothing_more():
+    """Who comes before the clock ends it himself: what he brings is in the next one."""
+    kafka = MemoryKafka()
+    transaction = transaction_with(BoundaryRule(interval_s=3600, max_records=2), MemoryWriter(kafka), kafka)
+
+    transaction.add(batch(b"first", b"second"))
+    transaction.add(batch(b"third"))
+
+    assert kafka.values() == [b"first", b"second"]

@@ -1,6 +1,8 @@
 import threading
 import time
+from typing import ClassVar
 
+import attrs
 import pytest
 
 from headrace.framework.errors import DataError, RetriableError, SinkError, TaskError
@@ -249,7 +251,7 @@ class TestBoundaries:
 
     def test_a_batch_ends_between_objects_that_say_no_end(self):
         """With the object boundary a micro-batch whose time is over ends where one object follows another."""
-        objects = [record(b"%d" % number, 1, partition={"object": number}) for number in range(2000)]
+        objects = [record(b"%d" % number, 1, partition={"object": number}) for number in range(20_000)]
         harness = TaskHarness(scripted_task(*objects), {"transaction.boundary": "object"}, run_s=0.05)
 
         report = harness.run()
@@ -433,3 +435,69 @@ class TestOffsetsSeenByTheTask:
 
         assert harness.values() == []
         assert harness.offset(PARTITION) is None
+
+
+@attrs.define
+class PatientWriter(MemoryWriter):
+    """Its commits wait until the task is asked for what comes next."""
+
+    asked: threading.Event = attrs.field(factory=threading.Event)
+
+    def commit(self, offsets, counted):
+        assert self.asked.wait(10)
+        super().commit(offsets, counted)
+
+
+class TestAFullTransaction:
+    PROPS: ClassVar = {"transaction.boundary": "poll", "max.poll.records": "2"}
+
+    def test_what_comes_next_is_read_while_it_is_committed(self):
+        """A commit does not keep the task from reading on; what was read meanwhile is in the next transaction."""
+        next_one = Block()
+        next_one.release.set()
+        harness = TaskHarness(scripted_task(b"a", b"b", next_one, b"c", b"d"), self.PROPS)
+
+        report = harness.attempt(writer=PatientWriter(harness.kafka, asked=next_one.reached))
+
+        assert report.error is None
+        assert [(one.value, one.transaction) for one in harness.records()] == [
+            (b"a", 1),
+            (b"b", 1),
+            (b"c", 2),
+            (b"d", 2),
+        ]
+
+    def test_a_commit_that_fails_has_nothing_of_what_was_read_meanwhile(self):
+        """Nothing of it is visible, nor an offset of it, and the attempt is over."""
+        next_one = Block()
+        next_one.release.set()
+        harness = TaskHarness(scripted_task(b"a", b"b", next_one, b"c"), self.PROPS)
+
+        report = harness.attempt(writer=PatientWriter(harness.kafka, asked=next_one.reached, fail_commits=1))
+
+        assert isinstance(report.error, SinkError)
+        assert (harness.values(), harness.offset(PARTITION)) == ([], None)
+
+    def test_a_failure_behind_it_takes_nothing_of_it_back(self):
+        """Whatever fails a task behind a full transaction, that one is committed."""
+        harness = TaskHarness(scripted_task(b"a", b"b", Fail(ValueError("torn"))), self.PROPS)
+
+        report = harness.attempt()
+
+        assert isinstance(report.error, TaskError)
+        assert harness.values() == [b"a", b"b"]
+
+    def test_whatever_acknowledging_raises_ends_the_task(self):
+        """An error of the task's own in `committed` is the report's, on whatever thread it comes."""
+
+        def fail(_task):
+            raise ValueError("cannot acknowledge")
+
+        task = scripted_task(b"a", b"b", b"c")
+        task.committed = fail
+        harness = TaskHarness(task, self.PROPS)
+
+        report = harness.attempt()
+
+        assert isinstance(report.error, TaskError)
+        assert "cannot acknowledge" in str(report.error)
