@@ -2,11 +2,12 @@
 
 In the order in which an object meets them: `config` (what the user asks for), `client` (the connection), `listing`
 (what there is), `objects` (one thing that is there), `entry` (how far it has been read, and what to do about it),
-`stream` (its bytes, over broken connections; `ahead` has small ones fetched before their turn). `failures` says in our
-words what boto3 says in its own, `attempts` counts how often something is tried, and `interrupt` ends a read that a
-stopping task waits in. `progress` is the one place that says how far objects have been read, `parts` what it means for
-one that is read in parts, and `cutting` which ones are. Above them `splits`, `enumerator` and `reader` make them a
-split source; `offsets` and `explain` are for those who look at its offsets and move them, `replay` for dead letters.
+`stream` (its bytes, over broken connections), `streams` (those of one object after the other; `ahead` has small ones
+fetched before their turn, `next_object` has a larger one asked for). `failures` says in our words what boto3 says in
+its own, `attempts` counts how often something is tried, and `interrupt` ends a read that a stopping task waits in.
+`progress` is the one place that says how far objects have been read, `parts` what it means for one that is read in
+parts, and `cutting` which ones are. Above them `splits`, `enumerator` and `reader` make them a split source; `offsets`
+and `explain` are for those who look at its offsets and move them, `replay` for dead letters.
 
 boto3 comes in with the extra `s3`, and is imported when a client is made.
 """

@@ -1,12 +1,8 @@
 """Reads the objects of one task, one after the other."""
 
-import io
 import logging
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import islice
 
 import attrs
 
@@ -29,19 +25,15 @@ from headrace.framework.splits import SourceReader, SourceReaderContext
 from headrace.framework.stage import Stage
 from headrace.framework.task import Yielded
 from headrace.offsets.key import OffsetManagerKey
-from headrace.sources.s3.ahead import MOST_HELD, WORTH_IT, Ahead
-from headrace.sources.s3.attempts import Attempts, Count
 from headrace.sources.s3.client import ClientPlace, S3Client
 from headrace.sources.s3.config import S3Config
 from headrace.sources.s3.entry import OVERWRITTEN, Action, OverwritePolicy, S3OffsetEntry, object_key, what_to_do
-from headrace.sources.s3.interrupt import Interrupter
 from headrace.sources.s3.listing import find_object
 from headrace.sources.s3.objects import S3Object
 from headrace.sources.s3.parts import part_entry
 from headrace.sources.s3.seekable import SeekableObject
-from headrace.sources.s3.signed import SignedGets
 from headrace.sources.s3.splits import S3Split
-from headrace.sources.s3.stream import ObjectStream
+from headrace.sources.s3.streams import Streams
 from headrace.transformers.base import Position, Transformer, ValueBatch
 from headrace.transformers.bytes import CHUNK_BYTES
 from headrace.transformers.compression import AUTO, NONE, leave_out, open_decompressed
@@ -60,8 +52,6 @@ _HEAD_BYTES = 64 * 1024
 class S3Reader(SourceReader[S3Split]):
     """One object at a time, each in one streaming GET from where its entry says that reading goes on.
 
-    Where many small objects are waiting, those that come next are fetched before their turn.
-
     With the object boundary, an object that goes or changes after some of its records were given out is no object
     that may be left out or begun again within the same transaction: that is a `RetriableError`, which takes back what
     was given out, and what is left of the object is decided on then.
@@ -77,21 +67,18 @@ class S3Reader(SourceReader[S3Split]):
     _is_sound: bool = attrs.field(default=True, init=False)
     _transformer: Transformer = attrs.field(init=False)
     _template: NameTemplate = attrs.field(init=False)
-    _interrupter: Interrupter = attrs.field(init=False)
-    _ahead: Ahead = attrs.field(init=False)
-    _signed: SignedGets | None = attrs.field(default=None, init=False)
-    _has_looked_ahead: bool = attrs.field(default=False, init=False)
+    _streams: Streams = attrs.field(init=False)
     _is_begun: bool = attrs.field(default=False, init=False)
 
     @override
     def start(self) -> None:
-        self._interrupter = Interrupter(self.context.task.stopping)
-        self._clients = ClientPlace(self.config.connection(), self.context.task.connector, self.context.task.task_id)
-        self._client = self._clients.take()
-        self._ahead = Ahead(self._fetch, self.context.task.stopping)
         self._template = NameTemplate.parse(self.config.file_name_template)
         self._transformer = registry.find("transformers", self.config.input_format)()
         self._transformer.configure({**self.config.props, CHUNK_BYTES: str(self.config.transformer_max_buffer_size)})
+        task = self.context.task
+        self._clients = ClientPlace(self.config.connection(), task.connector, task.task_id)
+        self._client = self._clients.take()
+        self._streams = Streams(self._client, self.config, task, in_order=self._transformer.resumes_at_byte)
 
     @override
     def add_splits(self, splits: Sequence[S3Split]) -> None:
@@ -114,10 +101,12 @@ class S3Reader(SourceReader[S3Split]):
     def _next(self) -> Sequence[Yielded]:
         while self._splits:
             if self._current is None:
-                self._look_ahead()
+                self._streams.fetch_ahead(self._splits)
                 split = self._splits[0]
                 self._current = self._read(split.object) if split.part is None else self._read_part(split, split.part)
             for item in self._current:
+                if not self._is_begun:
+                    self._streams.ask_ahead(self._splits)
                 self._is_begun = True
                 return (item,)
             self._current, self._is_begun = None, False
@@ -127,10 +116,7 @@ class S3Reader(SourceReader[S3Split]):
     @override
     def close(self) -> None:
         self._close_stream()
-        self._ahead.close()
-        if self._signed is not None:
-            self._signed.close()
-        self._interrupter.close()
+        self._streams.close()
         self._clients.give_back(self._client, is_sound=self._is_sound)
 
     def _read(self, found: S3Object) -> Iterator[Yielded]:
@@ -278,55 +264,9 @@ class S3Reader(SourceReader[S3Split]):
             leave_out(opened, start.byte)
         return transformer.batches(opened, start)
 
-    def _look_ahead(self) -> None:
-        """Ask for the objects that come next, where these are many; an object that was begun is read by itself."""
-        if len(self._splits) > WORTH_IT and self._ahead.has_room:
-            if not self._has_looked_ahead:
-                self._has_looked_ahead = True
-                self._signed = SignedGets.for_bucket(self._client, self.config.bucket)
-            coming = (split.object for split in islice(self._splits, 1, 1 + MOST_HELD) if split.part is None)
-            self._ahead.ask(coming, unless=self._is_begun_before)
-
-    def _is_begun_before(self, found: S3Object) -> bool:
-        return self.context.task.offsets.get_entry(object_key(found.bucket, found.key), dict) is not None
-
-    def _fetch(self, found: S3Object, stopping: threading.Event, count: Count) -> bytes:
-        """A whole object, in one attempt, on another thread."""
-        if self._signed is not None and self._signed.is_of_use:
-            count("s3_get_calls", 1)
-            content = self._signed.fetch(found)
-            count("s3_bytes_fetched", len(content))
-            return content
-        attempts = attrs.evolve(self.config.attempts(stopping), retries=0)
-        pieces: list[bytes] = []
-        with ObjectStream(client=self._client, object=found, attempts=attempts, count=count) as stream:
-            while piece := stream.read(found.size):
-                pieces.append(piece)
-        return b"".join(pieces)
-
     def _open(self, found: S3Object) -> SeekableObject:
-        count = self.context.task.metrics.count
-        fetched = self._ahead.take(found)
-        for name, by in fetched.counts.items() if fetched else ():
-            count(name, by)
-        content = fetched.content if fetched else None
-        if content is not None:
-            self._stream = SeekableObject(lambda start, end: io.BytesIO(content[start:end]), found.size)
-        else:
-            attempts = self.config.attempts(self.context.task.stopping, count=count)
-            self._stream = SeekableObject(partial(self._range, found, attempts), found.size)
+        self._stream = self._streams.open(found)
         return self._stream
-
-    def _range(self, found: S3Object, attempts: Attempts, start: int, end: int | None) -> ObjectStream:
-        return ObjectStream(
-            client=self._client,
-            object=found,
-            attempts=attempts,
-            interrupter=self._interrupter,
-            start=start,
-            end=end,
-            count=self.context.task.metrics.count,
-        )
 
     def _as_records(
         self, found: S3Object, behind: S3OffsetEntry, parts: NameParts, batch: ValueBatch, part_from: int

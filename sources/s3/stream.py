@@ -86,6 +86,19 @@ class ObjectStream:
                 raise
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
+    def begin(self) -> None:
+        """Ask for the object now, and not with the first `read`; it raises what that would, and tries once."""
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def go_on(self, attempts: Attempts, interrupter: Interrupter, count: Count) -> None:
+        """Read by these from now on, on another thread than the one that began."""
+        self.attempts, self.interrupter, self.count = attempts, interrupter, count
+        interrupter.watch(self._body)
+
     def close(self) -> None:
         """Give the connection back, or drop it where bytes are left on it; reading again opens another one."""
         if (body := self._take_body()) is not None:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import threading
 import uuid
 from pathlib import Path
 from typing import ClassVar
@@ -23,6 +24,7 @@ from headrace.testing.engines import Engine
 
 # Longer than the test: what ends a batch is what a reader does, and no clock.
 NEVER_MS = "600000"
+WITHIN_S = 60
 
 
 @attrs.frozen
@@ -107,6 +109,8 @@ class SheetReader(SourceReader):
     def __init__(self, context, settings):
         self.context, self.settings = context, settings
         self.splits = []
+        self.all_committed = threading.Event()
+        self.all_committed.set()
 
     @override
     def add_splits(self, splits):
@@ -132,6 +136,7 @@ class SheetReader(SourceReader):
         if at == len(lines):
             self.context.split_finished(self.splits.pop(0).split_id)
             return ()
+        self.all_committed.clear()
         return [
             SourceRecord(
                 source_partition=split.source_partition,
@@ -141,8 +146,14 @@ class SheetReader(SourceReader):
             )
         ]
 
+    @override
+    def committed(self):
+        self.all_committed.set()
+
     def happens(self, what, split):
-        """Whether nothing comes now."""
+        """Whether nothing comes now; where this attempt is over, what was given before is committed by then."""
+        if what in {"die", "die-once", "fence"}:
+            assert self.all_committed.wait(WITHIN_S)
         once, marked = Path(f"{split.path}.{what}"), Path(split.path).with_name("marked")
         if what == "give-back":
             self.splits.remove(split)
@@ -194,7 +205,7 @@ class Sheeted:
             "sheets.folder": str(self.folder),
             "tasks.max": "2",
             "batch.max.ms": NEVER_MS,
-            # A record is committed before the next one is asked for.
+            # Each record is a transaction.
             "transaction.boundary.max.records": "1",
             **{key.replace("__", "."): value for key, value in changes.items()},
         }
