@@ -91,6 +91,16 @@ def test_an_answer_that_is_none_is_asked_for_again_in_its_turn(trial):
     assert summary.error is None
 
 
+def test_behind_a_large_object_it_is_asked_for_in_its_turn(trial, monkeypatch):
+    """No connection waits for as long as that takes: its first answer is the one that counts, and here a refusal."""
+    monkeypatch.setattr("headrace.sources.s3.streams.SOON_READ_BYTES", HALF_BYTES)
+    trial.harness.faulty.script(Answer(403, "AccessDenied", on=of("b")))
+
+    summary = trial.attempt(tasks__max="1")
+
+    assert (summary.state, keys(trial)) == ("FAILED", ["a", "b"])
+
+
 def test_an_object_that_was_begun_before_is_read_by_itself(trial):
     """What is left of it is asked for in its turn, and nothing else of it but what shows its compression."""
     trial.run(tasks__max="1", transaction__boundary__max__records="1000", stop__rule="count:30000")
