@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import attrs
@@ -21,7 +21,7 @@ from headrace.framework.worker.execute import make_sink, make_source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Run", "on_spark", "on_threads", "run"]
+__all__ = ["Run", "on_processes", "on_spark", "on_threads", "run"]
 
 Drive = Callable[[Coordinator], None]
 Engine = Callable[[SourceCommonConfig], AbstractContextManager[Drive]]
@@ -168,9 +168,33 @@ def _claimed(props: Mapping[str, str], *, bounded: bool) -> Coordinator:
 @contextmanager
 def on_threads(config: SourceCommonConfig) -> Iterator[Drive]:  # noqa: ARG001 - an engine is given it
     """The engine on threads of this process."""
-    from headrace.framework.local import LocalEngine  # noqa: PLC0415 - one engine of two
+    from headrace.framework.local.engine import LocalEngine  # noqa: PLC0415 - one engine of three
+    from headrace.framework.local.threads import TaskThreads  # noqa: PLC0415 - as above
 
-    yield lambda coordinator: LocalEngine(coordinator).run()
+    threads = TaskThreads()
+    try:
+        yield lambda coordinator: LocalEngine(coordinator, [threads]).run()
+    finally:
+        threads.close()
+
+
+def on_processes(count: int) -> Engine:
+    """The engine on so many processes of this machine; a task has one of them, and shares it where there are more."""
+
+    @contextmanager
+    def engine(config: SourceCommonConfig) -> Iterator[Drive]:
+        from headrace.framework.local.engine import LocalEngine  # noqa: PLC0415 - one engine of three
+        from headrace.framework.local.process import TaskProcess  # noqa: PLC0415 - as above
+        from headrace.framework.local.words import Setup  # noqa: PLC0415 - as above
+
+        setup = Setup.of_this_process(config)
+        with ExitStack() as stack:
+            processes = [TaskProcess(setup) for _ in range(count)]
+            for process in processes:
+                stack.callback(process.close)
+            yield lambda coordinator: LocalEngine(coordinator, processes).run()
+
+    return engine
 
 
 def on_spark(spark: "SparkSession | None" = None, *, master: str | None = None) -> Engine:

@@ -40,9 +40,10 @@ class TaskContext:
 class AbstractSourceTask(ABC):
     """Reads one source, or one share of it, as task `context.task_id` of `context.tasks_max`.
 
-    Implement the three hooks; the framework calls them, on one and the same thread of an executor (of this process,
-    with the local engine), in this order: `configure` once; `get_iterator` at least once; `close_resources` once.
-    A task object lives for one attempt at one micro-batch: do not keep in it what must survive, the offsets do that.
+    Implement the three hooks; the framework calls them, on one and the same thread of an executor (without Spark: of a
+    process of this machine, or of this very one), in this order: `configure` once; `get_iterator` at least once;
+    `close_resources` once. A task object lives for one attempt at one micro-batch: do not keep in it what must survive,
+    the offsets do that.
 
     Do not override `__init__` with arguments of your own: the framework makes the task.
     """

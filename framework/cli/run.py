@@ -6,15 +6,17 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import click
 
 from headrace.framework.cli.options import config_command
 from headrace.framework.cli.progress import progress_line
+from headrace.framework.compat import usable_cores
+from headrace.framework.config import SourceCommonConfig
 from headrace.framework.driver.summary import RunSummary
 from headrace.framework.handle import RunHandle
-from headrace.framework.run import Run, on_spark, on_threads
+from headrace.framework.run import Drive, Run, on_processes, on_spark, on_threads
 
 __all__ = ["run"]
 
@@ -28,7 +30,13 @@ GARBAGE_AFTER = 20_000, 20, 50
 @click.command()
 @config_command
 @click.option("--available-now", is_flag=True, help="Read what there is now, and end.")
-@click.option("--engine", type=click.Choice(["spark", "local"]), default="spark", show_default=True)
+@click.option(
+    "--engine",
+    type=click.Choice(["spark", "local"]),
+    default="spark",
+    show_default=True,
+    help="Spark, or processes of this machine: one for each task, as far as there are cores.",
+)
 @click.option("--master", metavar="URL", help="Spark's master; spark-submit's own, or local[*], without it.")
 def run(*, props: Mapping[str, str], output: str, available_now: bool, engine: str, master: str | None) -> None:
     """Run a connector: until it is stopped, or with --available-now until everything there is has been read.
@@ -36,7 +44,7 @@ def run(*, props: Mapping[str, str], output: str, available_now: bool, engine: s
     SIGINT and SIGTERM stop it cleanly, with exit code 130 or 143; a second one ends it at once.
     """
     gc.set_threshold(*GARBAGE_AFTER)
-    how = on_threads if engine == "local" else on_spark(master=master)
+    how = _on_this_machine if engine == "local" else on_spark(master=master)
     handle = RunHandle(Run(props=props, bounded=available_now, engine=how))
     with _stopped_by_signals(handle) as received:
         summary = _await(handle, progress=output == "text")
@@ -45,6 +53,12 @@ def run(*, props: Mapping[str, str], output: str, available_now: bool, engine: s
         raise SystemExit(1)
     if received:
         raise SystemExit(128 + received[0])
+
+
+def _on_this_machine(config: SourceCommonConfig) -> AbstractContextManager[Drive]:
+    """The engine without Spark: a process for each task as far as there are cores; for one alone, this one."""
+    count = min(config.tasks_max, usable_cores())
+    return on_threads(config) if count == 1 else on_processes(count)(config)
 
 
 def _await(handle: RunHandle, *, progress: bool) -> RunSummary:

@@ -1,6 +1,5 @@
 """Python processes that are there, with what a plan needs, before there is a plan."""
 
-import gc
 import logging
 import threading
 from collections.abc import Iterator, Mapping
@@ -8,9 +7,9 @@ from collections.abc import Iterator, Mapping
 import attrs
 from pyspark import SparkContext
 
-from headrace.framework import registry
 from headrace.framework.config import SourceCommonConfig
 from headrace.framework.registry import Kind
+from headrace.framework.worker.ready import get_ready, plugins_of
 
 __all__ = ["ReadyWorkers"]
 
@@ -63,24 +62,19 @@ class ReadyWorkers:
         return f"headrace-{self.config.name}-ready"
 
     def _run(self) -> None:
-        plugins = {
-            Kind.TRANSFORMERS: self.config.input_format,
-            Kind.CONVERTERS: self.config.value_converter,
-            Kind.SINKS: self.config.sink,
-            **({} if self.is_pickled else {Kind.SOURCES: self.config.connector_class}),
-        }
+        plugins = dict(plugins_of(self.config))
+        if self.is_pickled:
+            del plugins[Kind.SOURCES]
         try:
             count = min(self.config.tasks_max, self.context.defaultParallelism, MOST)
             self.context.setJobGroup(self._group, "headrace: Python processes get ready", interruptOnCancel=True)
-            work = self.context.parallelize(range(count), count).mapPartitions(lambda _: _imported(plugins))
+            work = self.context.parallelize(range(count), count).mapPartitions(lambda _: _ready(plugins))
             if not self._closed.is_set():
                 work.collect()
         except Exception as error:  # noqa: BLE001 - Spark may raise anything
             log.info("%s: no Python process got ready before its time: %s", self.config.name, type(error).__name__)
 
 
-def _imported(plugins: Mapping[Kind, str]) -> Iterator[int]:
-    for kind, name in plugins.items():
-        registry.find(kind, name)
-    gc.freeze()  # what is imported by now stays, and no look for garbage need go through it again
+def _ready(plugins: Mapping[Kind, str]) -> Iterator[int]:
+    get_ready(plugins)
     return iter(())

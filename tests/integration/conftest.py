@@ -8,6 +8,16 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from headrace.testing.engines import Engine
+
+
+@pytest.fixture(params=["local", "processes", "spark"])
+def engine(request, monkeypatch):
+    """The engines, for tests that run on each of them; or those that a test names."""
+    monkeypatch.syspath_prepend(request.config.rootpath)  # a process of its own imports a test's sources by their names
+    spark = request.getfixturevalue("spark_on_threads") if request.param == "spark" else None
+    return Engine(request.param, spark=spark)
+
 
 @pytest.fixture
 def certificate_of(tmp_path):

@@ -7,19 +7,11 @@ import pytest
 from headrace.framework.driver.enumeration import EnumeratorHost
 from headrace.framework.spark.engine import SparkEngine
 from headrace.testing import S3Harness
-from headrace.testing.engines import Engine
 from headrace.testing.faulty_s3 import Meanwhile
 from headrace.testing.trial import Trial, fresh_name
 
 # Longer than the test: what ends a batch is that there is other work, and no clock.
 NEVER_MS = "600000"
-
-
-@pytest.fixture(params=["local", "spark"])
-def engine(request):
-    if request.param == "local":
-        return Engine("local")
-    return Engine("spark", spark=request.getfixturevalue("spark_on_threads"))
 
 
 @pytest.fixture

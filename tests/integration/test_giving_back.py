@@ -222,13 +222,6 @@ class Sheeted:
         return read_view(KafkaSettings.of(config)).generation.generation
 
 
-@pytest.fixture(params=["local", "spark"])
-def engine(request):
-    if request.param == "local":
-        return Engine("local")
-    return Engine("spark", spark=request.getfixturevalue("spark_on_threads"))
-
-
 @pytest.fixture
 def sheeted(engine, kafka_bootstrap_servers, tmp_path):
     return Sheeted(engine, kafka_bootstrap_servers, tmp_path)
@@ -260,7 +253,9 @@ def test_what_a_reader_gives_back_goes_on_with_another(sheeted):
     assert sheeted.claims() == 2
 
 
-@pytest.mark.parametrize(("engine", "what"), [("local", "fence"), ("spark", "die")], indirect=["engine"])
+@pytest.mark.parametrize(
+    ("engine", "what"), [("local", "fence"), ("processes", "die"), ("spark", "die")], indirect=["engine"]
+)
 def test_what_a_lost_reader_leaves_goes_on_with_another(sheeted, what):
     """A reader that dies again and again at one place gives back all that it has, once; another one finishes it."""
     sheeted.write(["0-a"], ["1-a", "1-b", f"!{what} 1", "1-c", "1-d"], ["2-a"], ["3-a"])
@@ -275,9 +270,9 @@ def test_what_a_lost_reader_leaves_goes_on_with_another(sheeted, what):
     assert sheeted.claims() == 2
 
 
-@pytest.mark.parametrize("engine", ["spark"], indirect=True)
-def test_a_retry_of_spark_moves_nothing(sheeted):
-    """A worker that dies once is replaced by Spark, and its sheet stays with the same task in the same generation."""
+@pytest.mark.parametrize("engine", ["processes", "spark"], indirect=True)
+def test_a_retry_moves_nothing(sheeted):
+    """A process that dies once is replaced, and its sheet stays with the same task in the same generation."""
     sheeted.write(["0-a"], ["1-a", "!die-once 1", "1-b"])
 
     summary = sheeted.run()

@@ -12,7 +12,6 @@ from headrace.framework.config import SourceCommonConfig
 from headrace.framework.record import SourceRecord
 from headrace.framework.splits import Boundedness, SourceReader, Split, SplitEnumerator, SplitSerializer, SplitSource
 from headrace.testing import create_topic, read_topic
-from headrace.testing.engines import Engine
 
 # Longer than the test: what ends a batch is what is said.
 NEVER_MS = "600000"
@@ -149,13 +148,6 @@ class Answerer(SourceReader):
             )
             for number, word in enumerate(words, start=1)
         ]
-
-
-@pytest.fixture(params=["local", "spark"])
-def engine(request):
-    if request.param == "local":
-        return Engine("local")
-    return Engine("spark", spark=request.getfixturevalue("spark_on_threads"))
 
 
 @pytest.fixture

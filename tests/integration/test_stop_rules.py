@@ -11,19 +11,11 @@ from headrace.framework.driver.coordinator import Coordinator
 from headrace.framework.errors import ConfigError
 from headrace.framework.run import Run, on_threads
 from headrace.testing import S3Harness
-from headrace.testing.engines import Engine
 from headrace.testing.faulty_s3 import Answer, Meanwhile, listings
 from headrace.testing.trial import Trial, fresh_name
 
 # Longer than the test: no clock of a micro-batch ends anything here.
 NEVER_MS = "600000"
-
-
-@pytest.fixture(params=["local", "spark"])
-def engine(request):
-    if request.param == "local":
-        return Engine("local")
-    return Engine("spark", spark=request.getfixturevalue("spark_on_threads"))
 
 
 @pytest.fixture

@@ -49,13 +49,14 @@ def test_the_driver(job, at_random, engine, times):
     job.assert_each_line_once()
 
 
-def test_a_python_worker(job, at_random):
-    """Twelve times a Python worker of a run is killed; the run goes on by itself."""
-    running = job.start(*SPARK, **OFTEN_OPEN)
+@pytest.mark.parametrize(("engine", "times"), [(SPARK, 12), (LOCAL, 6)], ids=["spark", "local"])
+def test_a_process_of_tasks(job, at_random, engine, times):
+    """Eighteen times in all a Python process that runs tasks is killed; the run goes on by itself."""
+    running = job.start(*engine, **OFTEN_OPEN)
 
-    counted = kill_again_and_again(job, at_random, running, job.readers, times=12)
+    counted = kill_again_and_again(job, at_random, running, job.readers, times=times)
 
-    assert counted == 12
+    assert counted == times
     finish(job, running)
 
 

@@ -10,9 +10,9 @@ A source supplies a `SourceHarness` and inherits the cases; its test file is nea
 hold is declared with `not_supported(reason)`, one that it holds in another way with `replaces(reason)`; a suite that
 overrides a case without either is refused when its class is made. `support_matrix` prints who holds what.
 
-The cases run on threads of the test's process (`local`) and on a Spark session on two threads (`spark`); a suite
-with `engines = ("cluster",)` runs them on a standalone cluster. Where time is short, run `-m "not slow"`: then only
-the most important cases run on Spark.
+The cases run on threads of the test's process (`local`), on two processes beside it (`processes`), and on a Spark
+session on two threads (`spark`); a suite with `engines = ("cluster",)` runs them on a standalone cluster. Where time is
+short, run `-m "not slow"`: then all cases run on threads, and only the most important ones elsewhere.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ SESSIONS = {"spark": "spark_on_threads", "cluster": "spark_on_cluster"}
 class SourceConformance(ReadingCases, ResumingCases, FaultCases, BoundaryCases):
     """The suite: inherit it, and supply the fixture `harness`."""
 
-    engines: ClassVar[Sequence[str]] = ("local", "spark")
+    engines: ClassVar[Sequence[str]] = ("local", "processes", "spark")
 
     @override
     def __init_subclass__(cls) -> None:

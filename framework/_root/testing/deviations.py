@@ -43,14 +43,14 @@ def quick(case: C) -> C:
 
 
 def on_threads_only(case: C) -> C:
-    """Mark a case that is run on the local engine only."""
+    """Mark a case that is run on threads of the test's process only."""
     setattr(case, ONLY_ON, {"local"})
     return case
 
 
 def beside_threads_only(case: C) -> C:
-    """Mark a case that is not run on the local engine: it compares with that, or kills processes."""
-    setattr(case, ONLY_ON, {"spark", "cluster"})
+    """Mark a case that is not run on threads of the test's process: it compares with that, or kills processes."""
+    setattr(case, ONLY_ON, {"spark", "cluster", "processes"})
     return case
 
 

@@ -8,7 +8,7 @@ import attrs
 
 from headrace.framework.driver.summary import RunSummary
 from headrace.framework.handle import RunHandle
-from headrace.framework.run import Run, on_spark, on_threads
+from headrace.framework.run import Run, on_processes, on_spark, on_threads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["Engine", "Running"]
 
 ENDED_WITHIN_S = 120.0
+PROCESSES = 2
 
 
 @attrs.frozen
 class Engine:
-    """An engine by its name: without a session it is the local one, on threads of this process."""
+    """An engine by its name: on Spark with a session; else `local`, on threads of this process, or `processes`."""
 
     name: str
     spark: "SparkSession | None" = attrs.field(default=None, kw_only=True)
@@ -39,7 +40,10 @@ class Engine:
             running.stop()
 
     def _made(self, props: Mapping[str, str], *, bounded: bool) -> Run:
-        how = on_threads if self.spark is None else on_spark(self.spark)
+        if self.spark is not None:
+            how = on_spark(self.spark)
+        else:
+            how = on_processes(PROCESSES) if self.name == "processes" else on_threads
         return Run(props=props, bounded=bounded, engine=how)
 
 

@@ -5,6 +5,7 @@ it, and does what that says. fsspec finds the file system by the package's metad
 """
 
 import errno
+import threading
 import time
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,8 @@ SCRIPT = ".faults"
 HELD_S = 120.0
 LOOK_EVERY_S = 0.01
 FAILING_AFTER = 700
+
+_MAKING = threading.Lock()
 
 
 @attrs.frozen
@@ -111,7 +114,8 @@ def _file_system() -> type[Any]:
 
 def __getattr__(name: str) -> Any:
     if name == "FaultyFileSystem":
-        return _file_system()
+        with _MAKING:  # one class, though threads ask at once: fsspec refuses a second
+            return _file_system()
     raise AttributeError(f"module {__name__} has no attribute {name}")
 
 

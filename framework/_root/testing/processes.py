@@ -19,6 +19,7 @@ __all__ = ["GuardedProcess", "at_near_ends", "free_port", "python_workers"]
 GUARD = Path(__file__).with_name("guard.py")
 MUCH_OUTPUT = 1024 * 1024
 DAEMON = "pyspark.daemon"
+CHILD = "headrace.framework.local.child"
 
 
 def free_port() -> int:
@@ -30,7 +31,7 @@ def free_port() -> int:
 
 
 def python_workers(pid: int) -> list[int]:
-    """The Python processes in which Spark's tasks run, of those below a process; without the daemons that fork them."""
+    """The Python processes in which tasks run, of those below a process: without Spark's daemons, which fork them."""
     import psutil  # noqa: PLC0415 - comes with the extra `dev`
 
     try:
@@ -38,11 +39,15 @@ def python_workers(pid: int) -> list[int]:
     except psutil.NoSuchProcess:
         return []
     forked: dict[int, int] = {}
+    found: list[int] = []
     for process in below:
         with contextlib.suppress(psutil.Error):  # some have ended since
-            if DAEMON in process.cmdline():
+            command = process.cmdline()
+            if DAEMON in command:
                 forked[process.pid] = process.ppid()
-    return [pid for pid, parent in forked.items() if parent in forked]
+            elif any(CHILD in word for word in command):
+                found.append(process.pid)
+    return found + [pid for pid, parent in forked.items() if parent in forked]
 
 
 def at_near_ends(connections: Collection[tuple[int, int]]) -> set[int]:

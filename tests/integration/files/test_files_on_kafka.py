@@ -5,18 +5,8 @@ import pytest
 from headrace.framework.driver.enumeration import EnumeratorHost
 from headrace.framework.worker.execute import make_source
 from headrace.offsets.memory import MemoryOffsetStore
-from headrace.testing.engines import Engine
 from headrace.testing.files_harness import FilesHarness
 from headrace.testing.trial import Trial, fresh_name, records_of
-
-both_engines = pytest.mark.parametrize("engine", ["local", "spark"], indirect=True)
-
-
-@pytest.fixture
-def engine(request):
-    if getattr(request, "param", "local") == "local":
-        return Engine("local")
-    return Engine("spark", spark=request.getfixturevalue("spark_on_threads"))
 
 
 @pytest.fixture
@@ -42,7 +32,6 @@ def rotate(folder, count):
     (folder / "app.log").rename(folder / "app.log.1")
 
 
-@both_engines
 def test_rotation_between_runs(trial):
     """Each run is a process's first, with what it is sent: files that move on at every rotation are read once."""
     log = trial.harness.folder / "app.log"
@@ -56,7 +45,6 @@ def test_rotation_between_runs(trial):
     assert trial.values() == records_of("log", 100)
 
 
-@both_engines
 def test_rotation_while_a_run_goes_on(trial):
     """A continuous run keeps up with a log that is rotated again and again under it."""
     log = trial.harness.folder / "app.log"
@@ -72,7 +60,9 @@ def test_rotation_while_a_run_goes_on(trial):
     assert (summary.error, summary.warnings) == (None, ())
 
 
-@pytest.mark.parametrize(("engine", "tasks"), [("local", "1"), ("local", "3"), ("spark", "3")], indirect=["engine"])
+@pytest.mark.parametrize(
+    ("engine", "tasks"), [("local", "1"), ("local", "3"), ("processes", "3"), ("spark", "3")], indirect=["engine"]
+)
 @pytest.mark.parametrize("cleanup", ["delete", "archive"])
 def test_a_bounded_run_leaves_nothing_behind(trial, tmp_path, tasks, cleanup):
     """With files.cleanup everything that a bounded run has read is gone when it ends, or is in the archive."""
@@ -89,6 +79,7 @@ def test_a_bounded_run_leaves_nothing_behind(trial, tmp_path, tasks, cleanup):
     assert trial.run(**changes).records == 0
 
 
+@pytest.mark.parametrize("engine", ["local"], indirect=True)
 def test_a_failed_run_cleans_up_only_what_is_committed(trial):
     """A file with a bad record stays, with what was committed of it; a file that is done may go."""
     trial.add("a-good", 10)

@@ -8,20 +8,12 @@ import pytest
 
 from headrace.framework.errors import ConfigError
 from headrace.framework.run import Run, on_threads
-from headrace.testing.engines import Engine
 from headrace.testing.files_harness import FilesHarness
 from headrace.testing.trial import Trial, fresh_name, records_of
 
 # Longer than the test: no clock of a micro-batch ends anything here.
 NEVER_MS = "600000"
 LINE_BYTES = len(records_of("log", 1)[0]) + 1
-
-
-@pytest.fixture(params=["local", "spark"])
-def engine(request):
-    if request.param == "local":
-        return Engine("local")
-    return Engine("spark", spark=request.getfixturevalue("spark_on_threads"))
 
 
 @pytest.fixture

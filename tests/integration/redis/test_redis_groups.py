@@ -526,13 +526,6 @@ class AckWatch(FaultyRedis):
         return group["entries-read"] - group["pending"]
 
 
-@pytest.fixture(params=["local", "spark"])
-def engine(request):
-    if request.param == "local":
-        return Engine("local")
-    return Engine("spark", spark=request.getfixturevalue("spark_on_threads"))
-
-
 def test_xinfo_shows_no_entry_acknowledged_before_its_commit(redis_port, kafka_bootstrap_servers, engine):
     """At every acknowledgement of a run on a real broker all that XINFO then shows as done is on the topic."""
     harness = RedisHarness(redis_port)

@@ -2,19 +2,11 @@
 
 import pytest
 
-from headrace.testing.engines import Engine
 from headrace.testing.redis_harness import RedisHarness
 from headrace.testing.trial import Trial, fresh_name, records_of
 
 # Longer than the test: a micro-batch that ends by its clock comes too late.
 NEVER_MS = "600000"
-
-
-@pytest.fixture(params=["local", "spark"])
-def engine(request):
-    if request.param == "local":
-        return Engine("local")
-    return Engine("spark", spark=request.getfixturevalue("spark_on_threads"))
 
 
 @pytest.fixture

@@ -7,18 +7,10 @@ import pytest
 from headrace.framework.driver.coordinator import Coordinator
 from headrace.framework.errors import ConfigError
 from headrace.framework.run import Run, on_threads
-from headrace.testing.engines import Engine
 from headrace.testing.redis_harness import RedisHarness
 from headrace.testing.trial import Trial, fresh_name, records_of
 
 NEVER_MS = "600000"
-
-
-@pytest.fixture(params=["local", "spark"])
-def engine(request):
-    if request.param == "local":
-        return Engine("local")
-    return Engine("spark", spark=request.getfixturevalue("spark_on_threads"))
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from headrace.framework.driver.altering import explain
 from headrace.framework.driver.migrating import migrate_back
 from headrace.framework.driver.planning import make_plan
 from headrace.framework.errors import OffsetsError
-from headrace.framework.local import LocalEngine
+from headrace.framework.local.engine import LocalEngine
 from headrace.framework.run import Run
 from headrace.framework.source_offsets import State
 from headrace.framework.worker.execute import execute

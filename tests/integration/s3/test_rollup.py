@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from headrace.framework.config import SourceCommonConfig
 from headrace.framework.driver.enumeration import EnumeratorHost
 from headrace.framework.driver.rollup import RollUp
-from headrace.framework.local import LocalEngine
+from headrace.framework.local.engine import LocalEngine
 from headrace.framework.run import Run
 from headrace.framework.worker.execute import execute
 from headrace.framework.worker.kept import KEPT

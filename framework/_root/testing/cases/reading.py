@@ -73,7 +73,7 @@ class ReadingCases:
     @quick
     @beside_threads_only
     def test_both_engines_leave_the_same_behind(self, trial: Trial, two_engines: Sequence[Engine]) -> None:
-        """Local threads and Spark leave identical records, in their order, and identical entries, byte for byte."""
+        """Two engines leave identical records, in their order, and identical entries, byte for byte."""
         for number in range(5):
             trial.add(f"piece-{number}", 20)
         left = []

@@ -1,0 +1,27 @@
+"""A process that has what a plan needs before there is a plan."""
+
+import gc
+from collections.abc import Mapping
+
+from headrace.framework import registry
+from headrace.framework.config import SourceCommonConfig
+from headrace.framework.registry import Kind
+
+__all__ = ["get_ready", "plugins_of"]
+
+
+def plugins_of(config: SourceCommonConfig) -> Mapping[Kind, str]:
+    """What a task of this configuration imports first."""
+    return {
+        Kind.SOURCES: config.connector_class,
+        Kind.TRANSFORMERS: config.input_format,
+        Kind.CONVERTERS: config.value_converter,
+        Kind.SINKS: config.sink,
+    }
+
+
+def get_ready(plugins: Mapping[Kind, str]) -> None:
+    """Import them, in a process that is there for tasks alone."""
+    for kind, name in plugins.items():
+        registry.find(kind, name)
+    gc.freeze()  # what is imported by now stays, and no look for garbage need go through it again
