@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 import attrs
@@ -188,11 +188,14 @@ def on_processes(count: int) -> Engine:
         from headrace.framework.local.words import Setup  # noqa: PLC0415 - as above
 
         setup = Setup.of_this_process(config)
-        with ExitStack() as stack:
-            processes = [TaskProcess(setup) for _ in range(count)]
-            for process in processes:
-                stack.callback(process.close)
+        processes = [TaskProcess(setup) for _ in range(count)]
+        try:
             yield lambda coordinator: LocalEngine(coordinator, processes).run()
+        finally:
+            for process in processes:
+                process.ask_close()
+            for process in processes:
+                process.close()
 
     return engine
 

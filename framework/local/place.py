@@ -30,7 +30,3 @@ class Place(Protocol):
     def ask_stop(self) -> None:
         """The run is to stop."""
         ...
-
-    def close(self) -> None:
-        """Let go of what stands idle; called when no task is running."""
-        ...

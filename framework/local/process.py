@@ -63,8 +63,12 @@ class TaskProcess:
         """Send the word, once in a micro-batch."""
         self._child.tell(Word.STOP)
 
+    def ask_close(self) -> None:
+        """Have the process end by itself, which takes it a moment."""
+        self._child.tell(Word.CLOSE)
+
     def close(self) -> None:
-        """End the process: in an orderly way, and by force if that takes more than five seconds."""
+        """Wait until the process has ended; what takes longer than five seconds is ended by force."""
         self._child.close()
 
 
@@ -118,7 +122,6 @@ class _Child:
             self._send(word)
 
     def close(self) -> None:
-        self._send(Word.CLOSE)
         try:
             self.process.wait(CLOSED_WITHIN_S)
         except subprocess.TimeoutExpired:

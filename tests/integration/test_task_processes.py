@@ -13,11 +13,14 @@ import pytest
 from headrace.framework.compat import override, usable_cores
 from headrace.framework.config import SourceCommonConfig
 from headrace.framework.errors import SourceError
+from headrace.framework.local.process import TaskProcess
+from headrace.framework.local.words import Setup
 from headrace.framework.record import SourceRecord
 from headrace.framework.task import AbstractSourceTask
 from headrace.offsets.key import OffsetManagerKey
 from headrace.testing import create_topic, read_topic
 from headrace.testing.engines import Engine
+from headrace.testing.processes import python_workers
 from headrace.testing.trial import fresh_name
 
 RECORDS = 20
@@ -190,6 +193,19 @@ def test_a_report_that_cannot_be_sent_fails_its_task(props):
     assert summary.state == "FAILED"
     assert "strange; and its report cannot be sent to the driver: " in summary.error
     assert f"{props['name']}, task " in summary.error
+
+
+def test_a_process_that_does_not_end_is_ended_by_force(props, monkeypatch, eventually):
+    """Where it does nothing any more, also not what it is told, nobody waits for it for ever."""
+    monkeypatch.setattr("headrace.framework.local.process.CLOSED_WITHIN_S", 0.1)
+    process = TaskProcess(Setup.of_this_process(SourceCommonConfig.from_props(props)))
+    (pid,) = eventually(lambda: python_workers(os.getpid()))
+    os.kill(pid, signal.SIGSTOP)
+
+    process.ask_close()
+    process.close()
+
+    assert not Path(f"/proc/{pid}").exists()
 
 
 @pytest.mark.parametrize("tasks", [1, 2])
