@@ -5,6 +5,7 @@ a supervisor and stops its run; where the driver has gone, however that came, th
 that was killed, and the next run aborts what it had open.
 """
 
+import contextlib
 import copy
 import logging
 import os
@@ -38,7 +39,8 @@ class _Driver:
 
     def send(self, what: object) -> None:
         data = pickle.dumps(what)
-        with self._lock:
+        # Where the driver has gone, the main thread is told and ends the process.
+        with self._lock, contextlib.suppress(OSError):
             self.connection.send_bytes(data)
 
     def hear(self, report: TaskReport | None) -> None:
@@ -79,7 +81,7 @@ def main(descriptor: int) -> None:
     try:
         _set_up(connection.recv(), driver)
         _serve(connection, driver)
-    except (EOFError, ConnectionError):
+    except (EOFError, OSError):
         os._exit(1)
 
 
@@ -101,7 +103,7 @@ def _serve(connection: "Connection[Any, Any]", driver: _Driver) -> None:
                 threads.ask_end()
             case Word.STOP:
                 threads.ask_stop()
-            case plans:
+            case list() as plans:
                 threads.begin(plans, driver.hear)
                 driver.send(Word.BEGUN)
     threads.close()

@@ -24,7 +24,7 @@ __all__ = ["TaskProcess"]
 
 CLOSED_WITHIN_S = 5.0
 
-# The path first: modules are found where the driver finds them, and nowhere before.
+# The path first: modules are found where the driver finds them, and nowhere else.
 CODE = "import sys; sys.path[:] = sys.argv[2:]; from headrace.framework.local.child import main; main(int(sys.argv[1]))"
 
 
@@ -94,7 +94,7 @@ class _Child:
         with theirs:
             # In a session of its own it does not get the terminal's Ctrl-C, which is for the driver.
             process = subprocess.Popen(
-                [sys.executable, "-c", CODE, str(theirs.fileno()), *setup.path],
+                [sys.executable, "-c", CODE, str(theirs.fileno()), *sys.path],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,

@@ -3,8 +3,7 @@
 import enum
 import gc
 import logging
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import attrs
 
@@ -35,13 +34,12 @@ class Word(enum.Enum):
 
 @attrs.frozen(kw_only=True)
 class Setup:
-    """What makes a process like its driver's: where modules are found, how much is logged, how often garbage goes.
+    """What makes a process like its driver's: how much is logged, how often garbage goes.
 
     `plugins` are what it imports before there is a plan.
     """
 
     connector: str
-    path: Sequence[str]
     levels: Mapping[str, int]
     garbage_after: tuple[int, int, int]
     plugins: Mapping[Kind, str]
@@ -51,7 +49,6 @@ class Setup:
         """This process's own, for tasks of a connector."""
         return cls(
             connector=config.name,
-            path=list(sys.path),
             levels={name: logging.getLogger(name).level for name in LOGGERS},
             garbage_after=gc.get_threshold(),
             plugins=plugins_of(config),
@@ -59,7 +56,6 @@ class Setup:
 
     def take_over(self) -> None:
         """Set up this process."""
-        sys.path[:] = self.path
         gc.set_threshold(*self.garbage_after)
         for name, level in self.levels.items():
             logging.getLogger(name).setLevel(level)
