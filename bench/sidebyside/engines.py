@@ -1,4 +1,4 @@
-"""Ourselves, on threads and on Spark, and the limit: each run is a process of its own."""
+"""Ourselves, without Spark and on it, and the limit: each run has processes of its own."""
 
 import json
 import sys

@@ -1,14 +1,15 @@
 """The limit: the same objects, read with boto3 and produced in transactions with confluent-kafka, and nothing else.
 
-No offsets, no recovery, no keys, one thread a task. Given one JSON document: what `engines.bare` puts there.
+No offsets, no recovery, no keys, one process a task. Given one JSON document: what `engines.bare` puts there.
 """
 
 import csv as comma_separated
 import io
 import json
+import multiprocessing
 import sys
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.synchronize import Barrier
 from typing import Any
 
 import boto3
@@ -56,8 +57,8 @@ FORMS: dict[str, Callable[[Any], Iterable[bytes]]] = {
 }
 
 
-def produce(given: dict[str, Any], task: int) -> None:
-    """One task: every so manieth object."""
+def produce(given: dict[str, Any], task: int, together: Barrier) -> None:
+    """One task: every so manieth object. Nobody begins before all can: the library may look for a coordinator twice."""
     client = boto3.client(
         "s3",
         endpoint_url=given["endpoint"],
@@ -75,6 +76,7 @@ def produce(given: dict[str, Any], task: int) -> None:
         }
     )
     producer.init_transactions(60)
+    together.wait(60)
     producer.begin_transaction()
     pending, topic = 0, given["topic"]
     for key in given["keys"][task :: given["tasks"]]:
@@ -96,9 +98,15 @@ def produce(given: dict[str, Any], task: int) -> None:
 def main() -> None:
     """Run the tasks."""
     given = json.loads(sys.stdin.read() if sys.argv[1] == "-" else open(sys.argv[1]).read())  # noqa: PTH123, SIM115
-    with ThreadPoolExecutor(given["tasks"]) as pool:
-        for _ in pool.map(lambda task: produce(given, task), range(given["tasks"])):
-            pass
+    # Forked, so that what is imported here is imported once.
+    context = multiprocessing.get_context("fork")
+    together = context.Barrier(given["tasks"])
+    processes = [context.Process(target=produce, args=(given, task, together)) for task in range(given["tasks"])]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    sys.exit(any(process.exitcode for process in processes))
 
 
 if __name__ == "__main__":

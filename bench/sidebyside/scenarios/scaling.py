@@ -19,7 +19,7 @@ KILO, MEGA = 1000, 1_000_000
 
 
 def _compared(world: World, cases: Iterable[tuple[str, Dataset, int]]) -> Found:
-    """Ourselves on threads beside the limit, once in each case."""
+    """Ourselves without Spark beside the limit, once in each case."""
     rows: list[Row] = []
     found: list[Ratio] = []
     for case, data, tasks in cases:
@@ -37,7 +37,7 @@ def _compared(world: World, cases: Iterable[tuple[str, Dataset, int]]) -> Found:
 
 
 def by_tasks(world: World) -> Found:
-    """One, two and four tasks: threads on the local engine, workers on Spark."""
+    """One, two and four tasks, without Spark and on it."""
     data = world.put(world.by_size(quick=lines_of(4, 5000), default=lines_of(20, 50_000)))
     counts = world.by_size(quick=(1, 2), default=(1, 2, 4))
     found = _compared(world, [(f"{tasks} tasks", data, tasks) for tasks in counts])
