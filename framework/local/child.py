@@ -7,6 +7,7 @@ that was killed, and the next run aborts what it had open.
 
 import contextlib
 import copy
+import faulthandler
 import logging
 import os
 import pickle
@@ -75,6 +76,7 @@ def main(descriptor: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         # No SIG_IGN: a program that a source starts would inherit it.
         signal.signal(number, lambda *_: None)
+    faulthandler.enable()
     os.set_inheritable(descriptor, False)
     connection: Connection[Any, Any] = Connection(descriptor)
     driver = _Driver(connection)

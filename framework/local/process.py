@@ -175,5 +175,7 @@ class _Child:
 def _how_it_ended(code: int) -> str:
     if code >= 0:
         return f"has ended with exit code {code}: what it wrote to standard error may say why"
-    name = signal.Signals(-code).name
-    return f"was ended by {name}: whoever sent it is not Headrace; a system short of memory sends SIGKILL"
+    if code == -signal.SIGKILL:
+        return "was ended by SIGKILL: see whether the system was short of memory"
+    name = {one.value: one.name for one in signal.Signals}.get(-code, f"signal {-code}")
+    return f"was ended by {name}: what it wrote to standard error may say why"

@@ -1,5 +1,6 @@
 """Tasks on processes of this machine: what becomes of one that dies, and what reaches the driver from the others."""
 
+import ctypes
 import json
 import logging
 import os
@@ -64,6 +65,9 @@ class CountingTask(AbstractSourceTask):
         except FileExistsError:
             return
         self.dies()
+
+    def crashes(self):
+        ctypes.string_at(0)
 
     def leaves(self):
         os._exit(3)
@@ -151,7 +155,11 @@ def test_a_process_that_dies_is_replaced(props, caplog):
 
 @pytest.mark.parametrize(
     ("happens", "said"),
-    [("dies", "its process was ended by SIGKILL"), ("leaves", "its process has ended with exit code 3")],
+    [
+        ("dies", "its process was ended by SIGKILL"),
+        ("crashes", "its process was ended by SIGSEGV"),
+        ("leaves", "its process has ended with exit code 3"),
+    ],
 )
 def test_a_process_that_dies_again_and_again_fails_the_run(props, happens, said):
     """As with every failure that another attempt may mend, the run's patience has an end; the error says what died."""
