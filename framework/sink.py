@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from headrace.framework.config import SourceCommonConfig
+from headrace.framework.readiness import Readiness
 from headrace.framework.record import Header
 from headrace.framework.worker.plan import TaskPlan
 from headrace.offsets.store import Offsets, OffsetStore
@@ -76,7 +77,7 @@ class SinkWriter(ABC):
         """Let go of the sink; an open transaction is aborted."""
 
 
-class Sink(ABC):
+class Sink(Readiness, ABC):
     """A kind of sink: what the plugin names. Made without arguments and configured once, in the driver and in tasks."""
 
     @abstractmethod

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from headrace.framework.config import SourceCommonConfig
 from headrace.framework.errors import SourceError
+from headrace.framework.readiness import Readiness
 from headrace.framework.replay import Replays
 from headrace.framework.source_offsets import SourceOffsets
 from headrace.framework.split_description import SplitDescription
@@ -46,8 +47,7 @@ class Boundedness(enum.StrEnum):
 class Split(ABC):
     """A unit of work: immutable, small, and the same thing in every process.
 
-    Subclass it with what it takes to open the thing (an attrs frozen class does well). How far a split has been read
-    is no part of it: the offsets say that.
+    Subclass it with what it takes to open the thing (attrs frozen does well), not how far it is read: offsets say that.
     """
 
     @property
@@ -335,7 +335,7 @@ class SourceReader(ABC, Generic[S]):
         """Close what is open, also after an error; called once, last."""
 
 
-class SplitSource(ABC, Generic[S]):
+class SplitSource(Readiness, ABC, Generic[S]):
     """The factory of a source's parts, and what is known of it as a whole: what the plugin names.
 
     Made without arguments and configured once, in the driver and in every task.

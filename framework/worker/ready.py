@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from headrace.framework import registry
 from headrace.framework.config import SourceCommonConfig
+from headrace.framework.readiness import Readiness
 from headrace.framework.registry import Kind
 
 __all__ = ["get_ready", "plugins_of"]
@@ -21,7 +22,9 @@ def plugins_of(config: SourceCommonConfig) -> Mapping[Kind, str]:
 
 
 def get_ready(plugins: Mapping[Kind, str]) -> None:
-    """Import them, in a process that is there for tasks alone."""
+    """Import and load what they need, in a process that is there for tasks alone."""
     for kind, name in plugins.items():
-        registry.find(kind, name)
+        plugin = registry.find(kind, name)
+        if issubclass(plugin, Readiness):
+            plugin.get_ready()
     gc.freeze()  # what is imported by now stays, and no look for garbage need go through it again

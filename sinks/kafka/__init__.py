@@ -20,6 +20,11 @@ class KafkaSink(Sink):
 
     config: SourceCommonConfig
 
+    @classmethod
+    @override
+    def get_ready(cls) -> None:
+        import headrace.sinks.kafka.transactional  # noqa: F401, PLC0415 - Kafka's client comes with it
+
     @override
     def configure(self, config: SourceCommonConfig) -> None:
         self.config = config

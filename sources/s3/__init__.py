@@ -31,6 +31,7 @@ from headrace.framework.splits import (
     SplitSerializer,
     SplitSource,
 )
+from headrace.sources.s3.client import Connection, make_client
 from headrace.sources.s3.config import S3Config
 from headrace.sources.s3.entry import Action, S3OffsetEntry, finished_version, object_key, what_to_do
 from headrace.sources.s3.enumerator import S3Enumerator
@@ -53,6 +54,12 @@ class S3Source(SplitSource[S3Split]):
 
     config: S3Config
     _template: NameTemplate
+
+    @classmethod
+    @override
+    def get_ready(cls) -> None:
+        # Of anybody's client the first is dear: it reads what all others need.
+        make_client(Connection(access_key_id="none", secret_access_key="none")).close()  # noqa: S106
 
     @override
     def configure(self, props: Mapping[str, str]) -> SourceCommonConfig:
