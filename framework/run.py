@@ -188,8 +188,10 @@ def on_processes(count: int) -> Engine:
         from headrace.framework.local.words import Setup  # noqa: PLC0415 - as above
 
         setup = Setup.of_this_process(config)
-        processes = [TaskProcess(setup) for _ in range(count)]
+        processes: list[TaskProcess] = []
         try:
+            for _ in range(count):
+                processes.append(TaskProcess(setup))  # noqa: PERF401 - those that were started are ended if one cannot be
             yield lambda coordinator: LocalEngine(coordinator, processes).run()
         finally:
             for process in processes:

@@ -106,8 +106,9 @@ def _serve(connection: "Connection[Any, Any]", driver: _Driver) -> None:
             case Word.STOP:
                 threads.ask_stop()
             case list() as plans:
-                threads.begin(plans, driver.hear)
+                # First, so that no report overtakes it: then it would be taken for the next micro-batch's.
                 driver.send(Word.BEGUN)
+                threads.begin(plans, driver.hear)
     threads.close()
 
 

@@ -7,7 +7,6 @@ import attrs
 
 from headrace.framework.driver.coordinator import Coordinator
 from headrace.framework.local.place import Place
-from headrace.framework.local.threads import TaskThreads
 from headrace.framework.worker.plan import TaskPlan, TaskReport
 
 __all__ = ["LocalEngine"]
@@ -23,7 +22,7 @@ class LocalEngine:
     """
 
     coordinator: Coordinator
-    places: Sequence[Place] = attrs.field(factory=lambda: [TaskThreads()])
+    places: Sequence[Place]
     _news: "queue.SimpleQueue[TaskReport | None]" = attrs.field(factory=queue.SimpleQueue, init=False)
 
     def run(self) -> None:

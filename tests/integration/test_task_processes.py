@@ -182,7 +182,7 @@ def test_signals_are_for_the_driver(props, caplog):
 
 def test_what_a_task_logs_goes_to_the_drivers_handlers(props, caplog):
     """With its level, its arguments filled in and its traceback; what the driver would not log is not sent."""
-    logging.getLogger("headrace").setLevel(logging.WARNING)
+    caplog.set_level(logging.WARNING, logger="headrace")
 
     run(props, happens="logs")
 

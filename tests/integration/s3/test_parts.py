@@ -17,6 +17,7 @@ from headrace.framework.driver.migrating import migrate_back
 from headrace.framework.driver.planning import make_plan
 from headrace.framework.errors import OffsetsError
 from headrace.framework.local.engine import LocalEngine
+from headrace.framework.local.threads import TaskThreads
 from headrace.framework.run import Run
 from headrace.framework.source_offsets import State
 from headrace.framework.worker.execute import execute
@@ -318,7 +319,7 @@ def test_a_late_attempt_passes_over_what_was_joined_since_its_plan(trial):
                 plans.extend(batch)
                 super()._run_batch(batch)
 
-        Recording(coordinator).run()
+        Recording(coordinator, [TaskThreads()]).run()
 
     for changes in ({}, {"offsets__rollup__min__entries": "1"}):
         run = Run(props=trial.props(**SPLIT, **changes), bounded=True, engine=lambda _: nullcontext(drive))

@@ -11,6 +11,7 @@ from headrace.framework.config import SourceCommonConfig
 from headrace.framework.driver.enumeration import EnumeratorHost
 from headrace.framework.driver.rollup import RollUp
 from headrace.framework.local.engine import LocalEngine
+from headrace.framework.local.threads import TaskThreads
 from headrace.framework.run import Run
 from headrace.framework.worker.execute import execute
 from headrace.framework.worker.kept import KEPT
@@ -286,7 +287,8 @@ def test_a_start_reads_before_it_rolls_up(trial):
                 single.append(len(coordinator.claim.view.entries))
                 super()._run_batch(batch)
 
-        Counting(coordinator).run()
+        Counting(coordinator, [TaskThreads()]).run()
+        KEPT.close()
 
     summary = Run(props=trial.props(**SMALL), bounded=True, engine=lambda _: nullcontext(drive)).go()
     assert (summary.state, summary.records, single[0]) == ("COMPLETED", 2, 12)
@@ -422,7 +424,7 @@ def test_a_late_attempt_passes_over_what_was_rolled_up_since_its_plan(trial):
                 plans.extend(batch)
                 super()._run_batch(batch)
 
-        Recording(coordinator).run()
+        Recording(coordinator, [TaskThreads()]).run()
 
     summary = Run(props=trial.props(**SMALL), bounded=True, engine=lambda _: nullcontext(drive)).go()
     assert (summary.state, trial.entries()) == ("COMPLETED", {})

@@ -177,7 +177,7 @@ def _kill_python_workers() -> None:
     """Kill those of this process's session, once there are some."""
     deadline = time.monotonic() + WORKERS_WITHIN_S
     while not (found := python_workers(os.getpid())) and time.monotonic() < deadline:
-        time.sleep(0.05)  # Spark does not say when it has started one
+        time.sleep(0.05)  # no engine says when it has started one
     assert found, f"there was no Python worker within {WORKERS_WITHIN_S:.0f} s"
     for worker in found:
         os.kill(worker, signal.SIGKILL)
