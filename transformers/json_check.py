@@ -11,7 +11,6 @@ import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import accumulate
 from operator import length_hint
 from typing import NoReturn
 
@@ -21,8 +20,10 @@ MAX_DEPTH = 500
 """How deep arrays and objects may lie in each other. Python's parser gives up near 1000, orjson at 1024."""
 
 _SHORTEST_TOO_DEEP = 2 * MAX_DEPTH + 2
-_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?+', re.DOTALL)
-_STEP = {"[": 1, "{": 1, "]": -1, "}": -1}
+_LONG = 1 << 16
+_STRING = re.compile(rb'"[^"]*+"')
+_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_OTHERS = bytes(set(range(256)) - set(b'"[]{}'))
 
 
 def first_bad(values: Sequence[bytes], within: bytes | None = None) -> tuple[int, ValueError] | None:
@@ -49,7 +50,7 @@ def check(value: bytes) -> None:
     """Raise ValueError unless `value` is one JSON value; the message says what is wrong, and where in it."""
     try:
         text = value.decode()
-        if _too_many_brackets(value) and _depth(text) > MAX_DEPTH:
+        if _is_too_deep(value):
             raise ValueError(f"nested more than {MAX_DEPTH} deep")
         _, end = _DECODER.raw_decode(text)
         if end != len(text):
@@ -93,8 +94,9 @@ def _accept(values: Sequence[bytes], within: bytes | None) -> Callable[[bytes], 
         return quick
 
     def accept(value: bytes) -> None:
-        value.decode()
-        (check if _too_many_brackets(value) else quick)(value)
+        if not is_utf8:
+            value.decode()
+        (check if _is_too_deep(value) else quick)(value)
 
     return accept
 
@@ -116,10 +118,34 @@ def quick_check() -> Callable[[bytes], object] | None:
     return json.Decoder(Raw).decode
 
 
-def _too_many_brackets(value: bytes) -> bool:
-    return len(value) >= _SHORTEST_TOO_DEEP and value.count(b"[") + value.count(b"{") > MAX_DEPTH
+def _is_too_deep(value: bytes) -> bool:
+    return _has_many_brackets(value) and _depth(value) > MAX_DEPTH
 
 
-def _depth(text: str) -> int:
-    outside_strings = _STRING.sub("", text)
-    return max(accumulate(_STEP.get(character, 0) for character in outside_strings), default=0)
+def _has_many_brackets(value: bytes) -> bool:
+    """Whether more arrays and objects begin in it, or seem to within its strings, than may lie in each other."""
+    if len(value) < _LONG:
+        return len(value) >= _SHORTEST_TOO_DEEP and value.count(b"[") + value.count(b"{") > MAX_DEPTH
+    # Counting looks at every byte; finding skips what lies between, and needs no more than this many.
+    found = 0
+    for bracket in (b"[", b"{"):
+        at = value.find(bracket)
+        while at >= 0:
+            found += 1
+            if found > MAX_DEPTH:
+                return True
+            at = value.find(bracket, at + 1)
+    return False
+
+
+def _depth(value: bytes) -> int:
+    """How deep arrays and objects lie in each other, if it is JSON; beyond `MAX_DEPTH` no more than that it is so."""
+    if b"\\" in value:
+        value = value.replace(b"\\\\", b"").replace(b'\\"', b"")
+    # Where nothing is left between two quotes, the state behind them is the one before them.
+    marks = _STRING.sub(b"", value.translate(_BRACKETS, _OTHERS).replace(b'""', b""))
+    layers = 0
+    while layers < MAX_DEPTH and b"[]" in marks:
+        marks = marks.replace(b"[]", b"")
+        layers += 1
+    return layers + marks.count(b"[")

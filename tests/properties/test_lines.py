@@ -1,6 +1,7 @@
 import io
 import json
 from itertools import takewhile
+from unittest.mock import ANY
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from headrace.framework.errors import DataError
 from headrace.testing.streams import ScriptedStream, drained
 from headrace.transformers.base import Position
-from headrace.transformers.json_check import check, first_bad
+from headrace.transformers.json_check import MAX_DEPTH, check, first_bad
 from headrace.transformers.jsonl import JsonlTransformer
 from headrace.transformers.text import TextTransformer
 from headrace.transformers.whole_lines import GAP, whole_lines
@@ -21,6 +22,12 @@ JSON = st.recursive(
 )
 DOCUMENTS = st.builds(lambda value, ascii_only: json.dumps(value, ensure_ascii=ascii_only), JSON, st.booleans()).map(
     lambda text: text.encode(errors="backslashreplace")
+)
+MARKS = st.text(alphabet='[]{}"\\\\ ,:é', max_size=12)
+MARKED = st.recursive(
+    st.none() | st.integers() | MARKS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(MARKS, inner, max_size=4),
+    max_leaves=12,
 )
 PIECES = st.sampled_from([*b'{}[]",:\\ud8-.eE+01\x1f\x7f']).map(lambda byte: bytes([byte]))
 SPACE = st.sampled_from([b"", b" ", b"\t", b"\r", b" \r"])
@@ -142,3 +149,23 @@ def test_what_json_writes_is_one_value(document):
     check(document)
 
     assert first_bad([document + b" " + document])
+
+
+@given(MARKED, st.sampled_from(["", "[", "\\\\", '"', "text"]), st.sampled_from([0, 40, 70_000]))
+def test_depth_is_counted_whatever_strings_hold(value, padding, times):
+    """Brackets, quotes and backslashes in strings, many of them or few, move the bound on nesting by nothing."""
+    to_wrap = MAX_DEPTH - depth(value) - 1
+    wrapped = b"[" * to_wrap + json.dumps(value).encode() + b"]" * to_wrap
+    whole = b"[%s,%s]" % (json.dumps(padding * times).encode(), wrapped)
+
+    assert first_bad([whole, b"[%s]" % whole]) == (1, ANY)
+    assert first_bad([whole], whole) is None
+    with pytest.raises(ValueError, match=f"nested more than {MAX_DEPTH} deep"):
+        check(b"[%s]" % whole)
+
+
+def depth(value):
+    """How deep lists and dictionaries lie in each other."""
+    if isinstance(value, list | dict):
+        return 1 + max(map(depth, value.values() if isinstance(value, dict) else value), default=0)
+    return 0
