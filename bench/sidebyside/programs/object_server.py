@@ -11,6 +11,8 @@ import asyncio
 import hashlib
 import re
 import sys
+from collections import deque
+from collections.abc import Sequence
 from urllib.parse import parse_qs, unquote
 
 import attrs
@@ -25,16 +27,25 @@ STAMP = "2026-01-01T00:00:00.000Z"
 MODIFIED = "Thu, 01 Jan 2026 00:00:00 GMT"
 HEAD_END = b"\r\n\r\n"
 MOST_KEPT_BYTES = 1 << 30
+PIECE_BYTES = 256 * 1024
 FOLDER = re.compile(r"made-(\d+)x(\d+)x(\d+)")
 OBJECT = re.compile(r"(?P<folder>[^/]+)/part-(?P<number>\d+)\.jsonl")
 RANGE = re.compile(r"^range: *bytes=(\d+)-(\d*)", re.IGNORECASE | re.MULTILINE)
 
 
 class Objects(asyncio.Protocol):
-    """One connection, request after request."""
+    """One connection, request after request.
+
+    The transport is given no more than it may keep: it would copy the rest of a large object into memory of its own.
+    """
 
     transport: asyncio.Transport
-    received: bytes = b""
+
+    def __init__(self) -> None:
+        """Nothing has come, and nothing is to go."""
+        self.received = b""
+        self.to_go: deque[memoryview] = deque()
+        self.paused = False
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -48,22 +59,41 @@ class Objects(asyncio.Protocol):
         self.received += data
         while HEAD_END in self.received:
             head, _, self.received = self.received.partition(HEAD_END)
-            self.transport.write(answer(head.decode("latin-1")))
+            self.to_go.extend(map(memoryview, answer(head.decode("latin-1"))))
+        self._go_on()
+
+    @override
+    def pause_writing(self) -> None:
+        """The reader is behind."""
+        self.paused = True
+
+    @override
+    def resume_writing(self) -> None:
+        """The reader has caught up."""
+        self.paused = False
+        self._go_on()
+
+    def _go_on(self) -> None:
+        while self.to_go and not self.paused:
+            rest = self.to_go.popleft()
+            if len(rest) > PIECE_BYTES:
+                self.to_go.appendleft(rest[PIECE_BYTES:])
+            self.transport.write(rest[:PIECE_BYTES])
 
 
-def answer(head: str) -> bytes:
+def answer(head: str) -> Sequence[bytes | memoryview]:
     """The answer to a GET, or to a HEAD."""
     method, target, _ = head.split(" ", 2)
     path, _, asked = target.partition("?")
     _, bucket, key = (*path.split("/", 2), "")[:3]
     if not key:
         query = {name: values[0] for name, values in parse_qs(asked, keep_blank_values=True).items()}
-        return packed("200 OK", listing(bucket, query).encode(), "application/xml")
+        return [packed("200 OK", listing(bucket, query).encode(), "application/xml")]
     whole = KEPT.answer(key)
     if method == "HEAD":
-        return whole[: whole.index(HEAD_END) + len(HEAD_END)]
+        return [whole[: whole.index(HEAD_END) + len(HEAD_END)]]
     wanted = RANGE.search(head)
-    return part(key, whole, int(wanted[1]), int(wanted[2] or sys.maxsize)) if wanted else whole
+    return part(key, whole, int(wanted[1]), int(wanted[2] or sys.maxsize)) if wanted else [whole]
 
 
 def content(key: str) -> bytes:
@@ -97,12 +127,12 @@ class Kept:
 KEPT = Kept()
 
 
-def part(key: str, whole: bytes, first: int, last: int) -> bytes:
+def part(key: str, whole: bytes, first: int, last: int) -> Sequence[bytes | memoryview]:
     """The answer to a GET of some of its bytes."""
-    body = whole[whole.index(HEAD_END) + len(HEAD_END) :]
+    body = memoryview(whole)[whole.index(HEAD_END) + len(HEAD_END) :]
     some = body[first : last + 1]
     marks = f'ETag: "{etag(key)}"\r\nContent-Range: bytes {first}-{first + len(some) - 1}/{len(body)}\r\n'
-    return packed("206 Partial Content", some, "binary/octet-stream", marks)
+    return [head_of("206 Partial Content", len(some), "binary/octet-stream", marks), some]
 
 
 def dataset(name: str) -> Dataset:
@@ -140,11 +170,16 @@ def etag(key: str) -> str:
 
 def packed(status: str, body: bytes, kind: str, marks: str = "") -> bytes:
     """An answer as bytes."""
+    return head_of(status, len(body), kind, marks) + body
+
+
+def head_of(status: str, size: int, kind: str, marks: str) -> bytes:
+    """The head of an answer with a body of this size."""
     head = (
-        f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
+        f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {size}\r\n"
         f"Last-Modified: {MODIFIED}\r\n{marks}\r\n"
     )
-    return head.encode() + body
+    return head.encode()
 
 
 async def main() -> None:
