@@ -26,7 +26,7 @@ from headrace.framework.compat import override
 STAMP = "2026-01-01T00:00:00.000Z"
 MODIFIED = "Thu, 01 Jan 2026 00:00:00 GMT"
 HEAD_END = b"\r\n\r\n"
-MOST_KEPT_BYTES = 1 << 30
+MOST_KEPT_BYTES = 2 << 30
 PIECE_BYTES = 256 * 1024
 FOLDER = re.compile(r"made-(\d+)x(\d+)x(\d+)")
 OBJECT = re.compile(r"(?P<folder>[^/]+)/part-(?P<number>\d+)\.jsonl")
