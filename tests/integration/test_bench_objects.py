@@ -59,6 +59,19 @@ def test_an_object_is_the_datasets(client, data):
     assert {answer["ETag"] for answer in answers} == {listed["ETag"]}
 
 
+def test_a_large_object_comes_whole_to_a_reader_that_is_behind(client):
+    """What a socket cannot take at once follows, and the answer to the next request comes behind it."""
+    from sidebyside.scenarios.lines import lines_of
+
+    large = lines_of(1, 50_000)
+    body = client.get_object(Bucket="bench", Key=f"{large.name}/{large.key(0)}")["Body"]
+    begin = body.read(1)
+    some = client.get_object(Bucket="bench", Key=f"{large.name}/{large.key(0)}", Range="bytes=1-9999999")["Body"]
+
+    assert begin + some.read() == large.body(0)[:10_000_000]
+    assert begin + body.read() == large.body(0)
+
+
 def test_some_of_an_object_may_be_asked_for(client, data):
     """A range brings those bytes and says of how many; a HEAD says so without any."""
     key = f"{data.name}/{data.key(4)}"
