@@ -41,8 +41,12 @@ def test_a_second_copy_of_a_task_takes_over_and_gets_on(job, spark):
     # More bytes in one object than in all others together: one task reads it and ends at once, the other has the rest.
     job.feed(1, lines=1000)
     job.feed(60, lines=10)
-    fenced = threading.Event()
-    job.harness.faulty.script(*[Meanwhile(fenced.wait, on=of_the_last_fifty)] * 200)
+    begun, fenced = threading.Event(), threading.Event()
+    job.harness.faulty.script(
+        # Spark makes the copy once one task has ended: not before the other has records in its transaction.
+        Meanwhile(begun.wait, on=of_the_first),
+        *[Meanwhile(fenced.wait, on=of_the_last_fifty)] * 200,
+    )
     # Longer than the test: what ends the first attempt's transaction is the copy.
     props = job.props(
         transaction__boundary__interval__ms="600000", transaction__timeout__ms="700000", batch__max__ms="600000"
@@ -51,14 +55,22 @@ def test_a_second_copy_of_a_task_takes_over_and_gets_on(job, spark):
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(run, props, spark=spark, available_now=True)
         try:
+            job.watch.await_open_transaction()
+            begun.set()
             await_aborted(job.watch, running)
         finally:
+            begun.set()
             fenced.set()
         summary = running.result()
 
     assert (summary.state, summary.error) == ("COMPLETED", None)
     assert summary.records == len(job.lines)
     job.assert_each_line_once()
+
+
+def of_the_first(request):
+    """The GET of the big object."""
+    return request.is_object_get and request.path.rpartition("/")[2].startswith("000000-0000")
 
 
 def of_the_last_fifty(request):
