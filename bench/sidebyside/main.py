@@ -15,17 +15,16 @@ from typing import Any
 import psutil
 
 from sidebyside import page, svg
-from sidebyside.data import Dataset
 from sidebyside.engines import bare
 from sidebyside.goals import goals
 from sidebyside.memory_at_hand import memory_at_hand
 from sidebyside.scenario import Scenario
 from sidebyside.scenarios import scenarios
+from sidebyside.scenarios.lines import lines_of
 from sidebyside.world import world
 
 __all__ = ["main"]
 
-WARM_UP = Dataset(name="warm-up", objects=4, lines=5000, size=200)
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / ".bench"
 PAGE = ROOT / "docs" / "performance.md"
@@ -74,7 +73,7 @@ def measured(wanted: Sequence[Scenario], *, size: str, rounds: int, peers: bool)
         world(rounds=rounds, size=size, peers=peers, say=say) as servers,
     ):
         say("warming the broker")
-        bare(servers, servers.put(WARM_UP))
+        bare(servers, servers.put(servers.by_size(quick=lines_of(4, 5000), default=lines_of(20, 50_000))))
         for one in wanted:
             say(f"{one.name}: {one.about}")
             started, load = time.monotonic(), psutil.getloadavg()[0]

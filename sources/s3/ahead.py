@@ -1,9 +1,10 @@
-"""Small objects, fetched before their turn: what costs time with these is waiting for each answer."""
+"""Objects that are not large, fetched before their turn: what costs time with these is waiting for each answer."""
 
 import logging
 import queue
 import threading
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 
 import attrs
 
@@ -14,13 +15,14 @@ __all__ = ["Ahead", "Fetched"]
 
 log = logging.getLogger(__name__)
 
-SMALL_BYTES = 256 * 1024
+WHOLE_BYTES = 1024 * 1024
 """Objects of no more than that are fetched whole, ahead of their turn."""
 
 AT_ONCE = 8
 """So many requests are under way; botocore has ten connections."""
 
 MOST_HELD = 16
+MOST_HELD_BYTES = 4 * WHOLE_BYTES
 WORTH_IT = 8
 _CHECK_S = 0.1
 
@@ -45,7 +47,7 @@ class Ahead:
 
     It is an optimisation and decides nothing. `fetch(object, stopping, count)` gives the bytes of one version or
     raises, and is not asked twice: whoever reads an object that could not be fetched asks the server himself, and
-    learns why. What is fetched and not taken yet are `MOST_HELD` objects at the most.
+    learns why. What is fetched and not taken yet are `MOST_HELD` objects and `MOST_HELD_BYTES` at the most.
     """
 
     fetch: Fetch
@@ -58,19 +60,26 @@ class Ahead:
     _closed: threading.Event = attrs.field(factory=threading.Event, init=False)
 
     def ask(self, objects: Iterable[S3Object], unless: Callable[[S3Object], bool]) -> None:
-        """Have those fetched that are small and new, as far as there is room; not those of which `unless` holds."""
+        """Have those fetched that are new and not large, as far as there is room; not those of which `unless` holds."""
+        held = self._held_bytes
         for found in objects:
-            if len(self._asked) >= MOST_HELD:
+            if not 0 < found.size <= WHOLE_BYTES or found in self._asked or unless(found):
+                continue
+            if len(self._asked) >= MOST_HELD or held + found.size > MOST_HELD_BYTES:
                 return
-            if 0 < found.size <= SMALL_BYTES and found not in self._asked and not unless(found):
-                self._asked[found] = None
-                self._start_thread()
-                self._work.put(found)
+            held += found.size
+            self._asked[found] = None
+            self._start_thread()
+            self._work.put(found)
 
     @property
     def has_room(self) -> bool:
         """Whether it is worth asking: what is held goes one by one, and is filled up a few at a time."""
-        return len(self._asked) <= MOST_HELD // 2
+        return len(self._asked) <= MOST_HELD // 2 and self._held_bytes <= MOST_HELD_BYTES // 2
+
+    def has_asked_for(self, found: S3Object) -> bool:
+        """Whether an object comes, and is not taken yet."""
+        return found in self._asked
 
     def take(self, found: S3Object) -> Fetched | None:
         """What came of an object; None where it was not asked for, or the task is to stop before it is there."""
@@ -90,6 +99,10 @@ class Ahead:
             self._asked.clear()
         for _ in range(self._threads):
             self._work.put(None)
+
+    @property
+    def _held_bytes(self) -> int:
+        return sum(map(attrgetter("size"), self._asked))
 
     @property
     def _is_to_end(self) -> bool:

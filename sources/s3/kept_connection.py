@@ -17,6 +17,7 @@ import attrs
 __all__ = ["Answer", "KeptConnection"]
 
 _RECEIVE_BYTES = 64 * 1024
+_RECEIVE_MUCH_BYTES = 256 * 1024
 _MOST_HEADERS = 64 * 1024
 _HEADERS_END = b"\r\n\r\n"
 _STATUS = re.compile(r"(HTTP/1\.\d) (\d{3})(?: (.*))?")
@@ -105,15 +106,15 @@ class KeptConnection:
     def _content(self, received: bytes, length: int) -> bytes:
         pieces, missing = [received], length - len(received)
         while missing > 0:
-            piece = self._more()
+            piece = self._more(_RECEIVE_MUCH_BYTES if missing > _RECEIVE_BYTES else _RECEIVE_BYTES)
             pieces.append(piece)
             missing -= len(piece)
         if missing < 0:
             raise ConnectionError(f"the server sends more than the {length} bytes that it stated")
         return b"".join(pieces)
 
-    def _more(self) -> bytes:
-        piece = self._socket.recv(_RECEIVE_BYTES)
+    def _more(self, most: int = _RECEIVE_BYTES) -> bytes:
+        piece = self._socket.recv(most)
         if not piece:
             raise ConnectionError("the server closed the connection before the end of its answer")
         return piece

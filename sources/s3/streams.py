@@ -9,7 +9,7 @@ from itertools import islice
 import attrs
 
 from headrace.framework.task import TaskContext
-from headrace.sources.s3.ahead import MOST_HELD, SMALL_BYTES, WORTH_IT, Ahead
+from headrace.sources.s3.ahead import MOST_HELD, WORTH_IT, Ahead
 from headrace.sources.s3.attempts import Attempts, Count
 from headrace.sources.s3.client import S3Client
 from headrace.sources.s3.config import S3Config
@@ -24,6 +24,9 @@ from headrace.sources.s3.stream import ObjectStream
 
 __all__ = ["Streams"]
 
+SMALL_BYTES = 256 * 1024
+"""An object of no more is not worth a thread that asks for it alone."""
+
 SOON_READ_BYTES = 64 * 1024 * 1024
 """An object of no more is read before a server gives up the next one's connection, on which nobody reads yet."""
 
@@ -32,8 +35,9 @@ SOON_READ_BYTES = 64 * 1024 * 1024
 class Streams:
     """Opens one object after the other; used by one thread, and closed with what it holds.
 
-    Where many small objects are waiting, those that come next are fetched before their turn. A larger one that comes
-    next is asked for while the one before it is read, if `in_order` says that it will be read from its first byte on.
+    Where many objects are waiting, those that come next are fetched before their turn unless they are large. A large
+    one that comes next, or one of the last few, is asked for while the one before it is read, if `in_order` says that
+    it will be read from its first byte on.
     """
 
     client: S3Client
@@ -53,7 +57,7 @@ class Streams:
         self._next = NextObject(self._begin, self.task.stopping)
 
     def fetch_ahead(self, splits: Sequence[S3Split]) -> None:
-        """The first of these is about to be read: fetch the small ones behind it, where they are many."""
+        """The first of these is about to be read: fetch those behind it, where they are many."""
         if len(splits) > WORTH_IT and self._ahead.has_room:
             if not self._has_looked_ahead:
                 self._has_looked_ahead = True
@@ -62,12 +66,14 @@ class Streams:
             self._ahead.ask(coming, unless=self._is_begun)
 
     def ask_ahead(self, splits: Sequence[S3Split]) -> None:
-        """The first of these is being read: ask for a large one behind it."""
+        """The first of these is being read: ask for the one behind it, unless it is small or fetched already."""
         if not self.in_order or len(splits) == 1 or splits[0].object.size > SOON_READ_BYTES:
             return
-        second = splits[1]
-        if second.part is None and second.object.size > SMALL_BYTES and not self._is_begun(second.object):
-            self._next.ask(second.object)
+        part, coming = splits[1].part, splits[1].object
+        if part is not None or coming.size <= SMALL_BYTES or self._ahead.has_asked_for(coming):
+            return
+        if not self._is_begun(coming):
+            self._next.ask(coming)
 
     def open(self, found: S3Object) -> SeekableObject:
         """The object's bytes."""

@@ -2,8 +2,10 @@
 
 import threading
 
+import attrs
+
 from headrace.framework.errors import SourceError
-from headrace.sources.s3.ahead import AT_ONCE, MOST_HELD, SMALL_BYTES, Ahead
+from headrace.sources.s3.ahead import AT_ONCE, MOST_HELD, MOST_HELD_BYTES, WHOLE_BYTES, Ahead
 from headrace.sources.s3.objects import S3Object
 
 
@@ -39,7 +41,7 @@ def test_so_many_are_under_way_at_once():
 
 
 def test_what_is_held_is_bounded():
-    """No more than so many small objects are asked for, each once; large, empty and excluded ones are not."""
+    """No more than so many objects are asked for, each once; large, empty and excluded ones are not."""
     asked = []
     ahead = Ahead(lambda found, _stopping, _count: asked.append(found.key) or b"x", threading.Event())
     many = objects(MOST_HELD * 2)
@@ -47,13 +49,35 @@ def test_what_is_held_is_bounded():
         ahead.ask(many, unless=never)
     held = [ahead.take(found) for found in many[:MOST_HELD]]
     beyond = [ahead.take(found) for found in many[MOST_HELD:]]
-    ahead.ask([*objects(1, size=SMALL_BYTES + 1), *objects(1, size=0)], unless=never)
+    ahead.ask([*objects(1, size=WHOLE_BYTES + 1), *objects(1, size=0)], unless=never)
     ahead.ask(many, unless=always)
     ahead.close()
 
     assert all(held)
     assert beyond == [None] * MOST_HELD
     assert sorted(asked) == sorted(found.key for found in many[:MOST_HELD])
+
+
+def test_the_bytes_that_are_held_are_bounded():
+    """As many objects as may be held at once are asked for, in their order, and more when half of them are taken."""
+    asked = []
+    ahead = Ahead(lambda found, _stopping, _count: asked.append(found.key) or b"x", threading.Event())
+    fit = MOST_HELD_BYTES // WHOLE_BYTES
+    many = [*objects(fit + 1, size=WHOLE_BYTES), *(attrs.evolve(found, key="small") for found in objects(1))]
+    ahead.ask(many, unless=never)
+    had_room = ahead.has_room
+    known = [found for found in many if ahead.has_asked_for(found)]
+    for found in many[: fit // 2]:
+        ahead.take(found)
+    has_room = ahead.has_room
+    ahead.ask(many[fit // 2 :], unless=never)
+    held = [ahead.take(found) for found in many[fit // 2 :]]
+    ahead.close()
+
+    assert known == many[:fit]
+    assert (had_room, has_room) == (False, True)
+    assert [result is not None for result in held] == [True] * len(held)
+    assert sorted(asked) == sorted(found.key for found in many)
 
 
 def test_a_failure_is_left_to_the_reader():

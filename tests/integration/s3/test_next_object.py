@@ -5,6 +5,7 @@ import threading
 import attrs
 import pytest
 
+from headrace.sources.s3.ahead import WORTH_IT
 from headrace.testing.engines import Engine
 from headrace.testing.faulty_s3 import Answer, CutBody, Fault, Pass
 from headrace.testing.s3_harness import S3Harness
@@ -116,3 +117,21 @@ def test_an_object_that_was_begun_before_is_read_by_itself(trial):
     assert asked_for["aa"] == [None]
     assert None not in asked_for["b"]
     assert sorted(trial.values()) == sorted(trial.everything())
+
+
+@pytest.mark.parametrize("cut", [None, HALF_BYTES])
+def test_where_many_are_waiting_those_of_up_to_a_megabyte_are_fetched_whole(trial, cut):
+    """Each is one request, made before its turn; where one breaks, the object is asked for again in its turn."""
+    for number in range(WORTH_IT + 2):
+        trial.add(f"m-{number}", LINES_OF_A_LARGE_ONE)
+    asked = threading.Event()
+    if cut is not None:
+        trial.harness.faulty.script(CutBody(cut, on=of("m-0")))
+    trial.harness.faulty.script(Until(event=asked, on=of("a")), Tell(event=asked, on=of("m-1")))
+
+    summary = trial.run(tasks__max="1")
+
+    again = [] if cut is None else ["m-0"]
+    assert sorted(keys(trial)) == sorted([*again, "a", "b", *(f"m-{number}" for number in range(WORTH_IT + 2))])
+    assert trial.values() == trial.everything()
+    assert summary.objects == WORTH_IT + 4
