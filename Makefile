@@ -57,7 +57,7 @@ format: install ## let ruff arrange the code
 	@$(PY) -m ruff format .
 
 .PHONY: bench
-bench: java ## Headrace beside its peers and its limit, 36 minutes (ARGS="--quick", ARGS=--help)
+bench: java ## Headrace beside its peers and its limit, 39 minutes (ARGS="--quick", ARGS=--help)
 	@$(PY) -P bench $(ARGS)
 
 .PHONY: docs
