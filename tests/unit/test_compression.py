@@ -425,7 +425,11 @@ def test_what_is_not_compressed_can_be_gone_about_in():
 
 
 @pytest.mark.parametrize("name", ["a.snappy", "a.sz"])
-@pytest.mark.parametrize("data", [b"a plain line\n", b"x", bytes(20), bytes(cramjam.snappy.compress_raw(CONTENT))])
+@pytest.mark.parametrize(
+    "data",
+    [b"a plain line\n", b"x", bytes(20), bytes(cramjam.snappy.compress_raw(CONTENT))],
+    ids=["a line", "a letter", "zeros", "without a frame"],
+)
 def test_snappy_that_cannot_be_told_is_an_error(name, data):
     """What is named like Snappy and has no form of it that is known, plain or raw, is no record but an error."""
     for kind in ("auto", "snappy"):
