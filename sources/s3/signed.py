@@ -1,4 +1,4 @@
-"""Whole small objects by GETs that we sign ourselves, over connections that stay open.
+"""Whole objects by GETs that we sign ourselves, over connections that stay open.
 
 A GET of boto3's costs a millisecond of CPU, nearly all of it before and after the request; this one a twentieth.
 https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html has the signature.

@@ -35,9 +35,9 @@ SOON_READ_BYTES = 64 * 1024 * 1024
 class Streams:
     """Opens one object after the other; used by one thread, and closed with what it holds.
 
-    Where many objects are waiting, those that come next are fetched before their turn unless they are large. A large
-    one that comes next, or one of the last few, is asked for while the one before it is read, if `in_order` says that
-    it will be read from its first byte on.
+    Where many objects are waiting, those that come next are fetched before their turn unless they are large. One
+    that comes next and is neither fetched so nor small is asked for while the one before it is read, if `in_order` says
+    that it will be read from its first byte on.
     """
 
     client: S3Client
